@@ -38,6 +38,22 @@ int charge_put (struct svc *svc, Nui__Bank__V1__ChargeRequest *request, uint64_t
     return rc;
 }
 
+bool charge_claim (struct svc *svc, const struct site_job *job, Nui__Bank__V1__SiteClaim *claim_out)
+{
+    if (!job->rm.native)
+        return false;
+    const char *identity = gridmap_identity (svc->gridmap, job->rec.local_account);
+    nui__bank__v1__site_claim__init (claim_out);
+    claim_out->identity = identity ? (char *)identity : (char *)"";
+    claim_out->account = (char *)job->rec.pay_account;
+    return true;
+}
+
+bool charge_wanted (const struct svc *svc, const struct site_job *job)
+{
+    return svc->bank && (!job->rm.native || svc->settings->slurm.charge);
+}
+
 /* What the bank was told of a run that has ended, or not, for whoever reconciles (local/store/runs.h). The
  * request names who pays; key and what the user signed are not kept a second time. */
 static int run_put (struct svc *svc, const Nui__Bank__V1__ChargeRequest *request,
@@ -154,7 +170,7 @@ int charge_job (struct svc *svc, const struct site_job *job, time_us end, durati
     struct store_run run = {.user = job->rec.local_account,
                             .rm_id = job->rm.rm_id,
                             .rm_submit = job->rm.submit,
-                            .untold = !native_charged (svc, job)          ? "NotCharged"
+                            .untold = !charge_wanted (svc, job)          ? "NotCharged"
                                       : !held && !charge_unheld_may (job) ? "NobodyToCharge"
                                                                           : ""};
     if (!svc->bank || (*run.untold && !final))
@@ -175,7 +191,7 @@ int charge_job (struct svc *svc, const struct site_job *job, time_us end, durati
             jobspec_free (&spec);
         return rc;
     }
-    bool native = native_claim (svc, job, &claim);
+    bool native = charge_claim (svc, job, &claim);
     if (!native) {
         claim.identity = job->rec.submitter ? job->rec.submitter : (char *)"";
         claim.account = (char *)job->rec.pay_account;

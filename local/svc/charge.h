@@ -13,6 +13,11 @@ int charge_job (struct svc *svc, const struct site_job *job, time_us end, durati
                 bool final, struct err *err);
 /* Could it be charged without a hold? The bank has to know whose it is. */
 bool charge_unheld_may (const struct site_job *job);
+/* A native job's hold: who it is for, by the gridmap; false: the gridmap has nobody for its account. */
+bool charge_claim (struct svc *svc, const struct site_job *job,
+                   Nui__Bank__V1__SiteClaim *claim_out);
+/* Whether the bank is asked for it, and told. */
+bool charge_wanted (const struct svc *svc, const struct site_job *job);
 /* In a transaction: puts one into the outbox. */
 int charge_put (struct svc *svc, Nui__Bank__V1__ChargeRequest *request, uint64_t *message_out,
                 struct err *err);

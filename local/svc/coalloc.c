@@ -6,13 +6,9 @@
 #include <string.h>
 
 #include "local/svc/coalloc_i.h"
+#include "local/svc/replay.h"
 #include "local/svc/staging.h"
 #include "proto/base/clock.h"
-
-duration_us coalloc_duration (const struct svc *svc, duration_us walltime)
-{
-    return walltime + svc->settings->start_grace;
-}
 
 duration_us coalloc_lease_left (const struct site_part *part)
 {
@@ -43,23 +39,11 @@ static int part_name_check (const Nui__Local__V1__Part *name, struct err *err)
     return name_check ("component", name->component, err);
 }
 
-int svc_epoch_compare (struct svc *svc, const uint8_t *of, uint64_t epoch, bool *newer, struct err *err)
-{
-    uint64_t seen;
-    int rc = local_store_epoch_get (svc->store, of, &seen, err);
-    if (rc != 0)
-        return rc;
-    *newer = epoch > seen;
-    return epoch >= seen ? 0
-                         : err_set (err, ERR_CONFLICT, "epoch %llu is older than %llu, seen before",
-                                    (unsigned long long)epoch, (unsigned long long)seen);
-}
-
 /* Fences an old coordinator; a newer epoch is remembered before anything is answered under it. */
 static int epoch_check (struct svc *svc, const Nui__Local__V1__Part *name, struct err *err)
 {
     bool newer;
-    int rc = svc_epoch_compare (svc, name->transaction.data, name->epoch, &newer, err);
+    int rc = replay_epoch (svc, name->transaction.data, name->epoch, &newer, err);
     if (rc != 0 || !newer)
         return rc;
     rc = svc_begin (svc, err);
@@ -262,7 +246,7 @@ static int rsv_regain (struct svc *svc, struct site_part *part, struct err *err)
     time_us start = part->rec.slot_start > job->rec.submit ? part->rec.slot_start : job->rec.submit;
     struct who who = svc_who (svc, job);
     struct rsv_spec rsv = {.id = {part->rec.job}, .kind = RSV_COURTESY, .start = start,
-                           .end = start + coalloc_duration (svc, job->rec.walltime),
+                           .end = start + svc_part_duration (svc, job->rec.walltime),
                            .req_count = job->req_count, .req = job->reqs,
                           .licence_count = job->licence_count, .licence = job->licence, .who = &who};
     arena_reset (svc->call_arena);

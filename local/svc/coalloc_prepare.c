@@ -32,7 +32,7 @@ static int cap_check (struct svc *svc, const char *meta, const struct jobspec *s
     const struct settings_cap *cap = settings_cap_of (svc->settings, meta);
     struct site_part *part, *next;
     int64_t holds = 1, seconds;
-    int64_t each = coalloc_duration (svc, spec->walltime) / US_PER_S;
+    int64_t each = svc_part_duration (svc, spec->walltime) / US_PER_S;
     if (__builtin_mul_overflow (each, (int64_t)spec->procs, &seconds))
         seconds = INT64_MAX;
     HASH_ITER (hh, svc->parts, part, next)
@@ -79,7 +79,7 @@ static int slot_take (struct svc *svc, const struct jobspec *spec, uint64_t numb
                       struct slot *slot, bool *no, char *text, size_t cap, struct err *err)
 {
     time_us now = svc_now (svc);
-    duration_us duration = coalloc_duration (svc, spec->walltime);
+    duration_us duration = svc_part_duration (svc, spec->walltime);
     start = start > now ? start : now;
     struct who who = jobspec_who (svc, spec, true);
     struct query query = {.licence_count = spec->licence_count, .licence = spec->licence,

@@ -10,6 +10,13 @@
 const struct deferral deferral_none = {TIME_US_NONE, false};
 
 /* In a transaction: the count, the moment or the batch hold. Reason set before. */
+
+time_us deferral_retry_at (const struct svc *svc, duration_us longest)
+{
+    duration_us poll = svc->settings->policy->poll_interval;
+    return svc_now (svc) + (poll < longest ? poll : longest);
+}
+
 int deferral_write (struct svc *svc, struct site_job *job, struct deferral d, struct err *err)
 {
     struct store_job_admin set;

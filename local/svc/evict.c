@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "local/rm/child.h"
-#include "local/svc/follow.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/text.h"
 
@@ -174,12 +173,6 @@ static void checkpoint_free (struct checkpoint *c)
     free (c);
 }
 
-void evict_checkpoint_dir (const struct svc *svc, const struct site_job *job, char *out, size_t cap)
-{
-    char id[SITE_ID_MAX];
-    snprintf (out, cap, "%s/%s.checkpoint", svc->job_dir, site_id (svc, job->rec.number, id));
-}
-
 /* Made: now it may be ended. */
 static void checkpoint_made (struct svc *svc, struct site_job *job)
 {
@@ -249,7 +242,7 @@ static int checkpoint_dir_make (struct svc *svc, struct site_job *job, char *dir
 {
     struct passwd pw, *found = NULL;
     char buf[4096];
-    evict_checkpoint_dir (svc, job, dir, cap);
+    life_checkpoint_dir (svc, job, dir, cap);
     if (mkdir (dir, 0700) != 0 && errno != EEXIST)
         return err_set (err, ERR_IO, "%s: %s", dir, strerror (errno));
     if (geteuid () == 0 &&
@@ -370,7 +363,7 @@ static int by_hand (struct svc *svc, const struct site_job *job, struct err *err
 {
     char id[SITE_ID_MAX];
     site_id (svc, job->rec.number, id);
-    if (follow_may_act (svc, err) != 0)
+    if (svc_may_act (svc, err) != 0)
         return err->code;
     if (job->part)
         return err_set (err, ERR_CONFLICT, "job %s is part of a co-allocation: its group decides", id);
@@ -444,12 +437,6 @@ void evict_violations (struct svc *svc, const struct plan *plan)
     }
 }
 
-bool evict_requeues_lost (const struct svc *svc, const struct site_job *job)
-{
-    return svc->settings->node_failure == NODE_FAILURE_REQUEUE && !job->part &&
-           !(job->core_flags & JOB_NORESTART) && job->rec.stop != STORE_STOP_CANCEL;
-}
-
 /* Jobs on nodes that are down: the resource manager may not know that they are lost. */
 void evict_lost_nodes (struct svc *svc)
 {
@@ -472,7 +459,7 @@ void evict_lost_nodes (struct svc *svc)
                    node.state == NODE_DOWN;
         if (!lost)
             continue;
-        int rc = evict_requeues_lost (svc, job)
+        int rc = life_requeues_lost (svc, job)
                      ? requeue_now (svc, job, "NodeFailure",
                                     "sent back to the queue: a node of it went down", &err)
                      : life_cancel (svc, job, "NodeFailure", "a node of it went down", &err);

@@ -90,12 +90,4 @@ static void follow_poll (struct svc *svc)
         log_event (svc->log, LOG_LEVEL_ERROR, "mode", "not_followed", "error=\"%s\"", err.text);
 }
 
-int follow_may_act (const struct svc *svc, struct err *err)
-{
-    if (svc->follow)
-        return err_set (err, ERR_CONFLICT,
-                        "mode TEST: its jobs are those of the production scheduler, ask there");
-    return 0;
-}
-
 const struct svc_listener follow_listener = {.polled = follow_poll, .close = follow_close};

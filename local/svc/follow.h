@@ -11,7 +11,5 @@
 
 /* 0 without PRODUCTION. */
 int follow_open (struct svc *svc, const struct settings *settings, struct err *err);
-/* 0, or ERR_CONFLICT: what runs is production's. */
-int follow_may_act (const struct svc *svc, struct err *err);
 
 #endif

@@ -85,7 +85,7 @@ static bool occupies (const struct svc *svc, const struct site_job *job, time_us
         *from = job->dispatched ? job->dispatched : svc_now (svc);
     else
         return false;
-    *until = *from + (job->part ? coalloc_duration (svc, job->rec.walltime) : job->rec.walltime);
+    *until = *from + (job->part ? svc_part_duration (svc, job->rec.walltime) : job->rec.walltime);
     return true;
 }
 
@@ -163,7 +163,7 @@ int gridpolicy_slot (struct svc *svc, const char *meta, const struct jobspec *sp
         return refused (svc, g, "MAXAHEAD", duration_format (g->ahead, limit),
                         "the slot begins later from now, in",
                         duration_format (start - now, asked), err);
-    return share_check (svc, g, meta, spec->procs, start, coalloc_duration (svc, spec->walltime), 0, err);
+    return share_check (svc, g, meta, spec->procs, start, svc_part_duration (svc, spec->walltime), 0, err);
 }
 
 /* --- what starts from the queue --------------------------------------------------------------- */
@@ -192,7 +192,7 @@ void gridpolicy_starts (struct svc *svc, struct plan *plan)
                          started_before (svc, plan, i, job->rec.meta), &err) == 0)
             continue;
         plan->start[i].refused = true;
-        job->rec.deferred_until = life_retry_at (svc, LOOK_AGAIN);
+        job->rec.deferred_until = deferral_retry_at (svc, LOOK_AGAIN);
         bool news = strcmp (job->rec.reason_code, "GridPolicy") != 0;
         svc_reason (job, "GridPolicy", "%s", err.text);
         int rc = svc_begin (svc, &err);

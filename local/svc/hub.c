@@ -33,6 +33,16 @@ void svc_reason (struct site_job *job, const char *code, const char *fmt, ...)
     job->rec.reason_text = *text ? strdup (text) : NULL;
 }
 
+/* --- the mode ---------------------------------------------------------------------------- */
+
+int svc_may_act (const struct svc *svc, struct err *err)
+{
+    if (svc->follow)
+        return err_set (err, ERR_CONFLICT,
+                        "mode TEST: its jobs are those of the production scheduler, ask there");
+    return 0;
+}
+
 /* --- the store ---------------------------------------------------------------------------- */
 
 int svc_begin (struct svc *svc, struct err *err)

@@ -1,239 +1,14 @@
-#include <pwd.h>
+/* QUERY, SUBMIT, JOB and CANCEL of nui.local.v1: what metaschedulers ask and send, and how a job enters the queue
+ * (also by msub). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "local/core/copy.h"
 #include "local/svc/caller.h"
 #include "local/svc/forecast/forecast.h"
-#include "local/svc/follow.h"
 #include "local/svc/replay.h"
 #include "local/svc/staging.h"
-#include "local/svc/stageout.h"
-#include "proto/base/clock.h"
 #include "proto/base/text.h"
-
-/* --- what is said of a job ---------------------------------------------------------------- */
-
-void jobs_reason (struct arena *arena, const char *code, const char *text,
-                  Nui__Common__V1__Reason **out)
-{
-    if (!code || !*code) {
-        *out = NULL;
-        return;
-    }
-    Nui__Common__V1__Reason *reason = arena_new (arena, Nui__Common__V1__Reason);
-    nui__common__v1__reason__init (reason);
-    reason->code = arena_strdup (arena, code);
-    reason->text = arena_strdup (arena, text ? text : "");
-    *out = reason;
-}
-
-/* While it waits the core knows best, unless the shell put it off itself. */
-bool jobs_own_reason (struct svc *svc, const struct site_job *job, const struct job_view *view,
-                      struct arena *arena, Nui__Common__V1__Reason **out)
-{
-    char text[512];
-    bool never;
-    if (job->depends && view->spec->holds == HOLD_DEPENDENCY) {
-        depends_text (svc, job, text, sizeof text, &never);
-        jobs_reason (arena, never ? "DependencyNeverMet" : "Dependency", text, out);
-        return true;
-    }
-    if (!staging_ready (job) && view->spec->holds == 0 && job->rec.deferred_until <= svc_now (svc)) {
-        jobs_reason (arena, "StageIn", staging_text (job, arena), out);
-        return true;
-    }
-    if (!deferral_holds (job, view->spec->holds) &&
-        (!*job->rec.reason_code || job->rec.deferred_until <= svc_now (svc)))
-        return false;
-    jobs_reason (arena, job->rec.reason_code, job->rec.reason_text, out);
-    return true;
-}
-
-bool jobs_never (const struct site_job *job, const struct job_view *view)
-{
-    const char *deferred = job->rec.reason_code;
-    switch ((enum reason_code)view->reason.code) {
-    case REASON_NEVER_FREE:
-    case REASON_CLASS:
-    case REASON_SYSTEM_LIMIT:
-    case REASON_DEADLINE:
-        return true;
-    case REASON_LIMIT_ACTIVE:
-        return view->reason.never;
-    case REASON_DEFERRED:
-    case REASON_HOLD:
-        return strcmp (deferred, defer_reason_name (DEFER_SYSTEM_LIMITS)) == 0;
-    default:
-        return false;
-    }
-}
-
-static void waiting_reason (struct svc *svc, struct site_job *job, struct arena *arena,
-                            Nui__Local__V1__JobInfo *out)
-{
-    struct job_view view;
-    char text[512];
-    if (!job->in_cluster ||
-        cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &view, NULL) != 0) {
-        jobs_reason (arena, job->rec.reason_code, job->rec.reason_text, &out->reason);
-        return;
-    }
-    if (jobs_own_reason (svc, job, &view, arena, &out->reason))
-        return;
-    reason_text (&view.reason, svc->names, text, sizeof text);
-    jobs_reason (arena, reason_code_name ((enum reason_code)view.reason.code), text, &out->reason);
-    if (view.reserved_start != TIME_US_NONE)
-        out->start_estimate_us = view.reserved_start;
-}
-
-static void hosts_of (const struct store_job *rec, struct arena *arena,
-                      Nui__Local__V1__JobInfo *out)
-{
-    if (!rec->placement || rec->state == STORE_JOB_QUEUED)
-        return;
-    char *text = arena_strdup (arena, rec->placement);
-    size_t cap = 1;
-    for (const char *p = text; *p; p++)
-        cap += *p == ',';
-    out->hosts = arena_array (arena, cap, sizeof *out->hosts);
-    char *save = NULL;
-    for (char *w = strtok_r (text, ",", &save); w; w = strtok_r (NULL, ",", &save)) {
-        w[strcspn (w, ":")] = 0;
-        if (out->n_hosts == 0 || strcmp (out->hosts[out->n_hosts - 1], w) != 0)
-            out->hosts[out->n_hosts++] = w;
-    }
-}
-
-void jobs_files (struct svc *svc, const struct store_job *rec, const struct site_job *job,
-                 struct arena *arena, Nui__Local__V1__JobInfo *out)
-{
-    if (job)
-        staging_info (svc, job, arena, out);
-    else
-        stageout_info (svc, rec, arena, out);
-}
-
-void jobs_info (struct svc *svc, const struct store_job *rec, struct site_job *job,
-                struct arena *arena, Nui__Local__V1__JobInfo *out)
-{
-    char id[SITE_ID_MAX];
-    nui__local__v1__job_info__init (out);
-    out->site_job_id = arena_strdup (arena, site_id (svc, rec->number, id));
-    out->grid_job_id = arena_strdup (arena, rec->grid_job_id);
-    out->metascheduler = arena_strdup (arena, rec->meta);
-    out->component = arena_strdup (arena, rec->component);
-    out->attempt = rec->attempt;
-    out->state = (Nui__Local__V1__JobState)rec->state;
-    out->submitter = arena_strdup (arena, rec->submitter ? rec->submitter : "");
-    out->local_account = arena_strdup (arena, rec->local_account);
-    out->account = arena_strdup (arena, rec->pay_account);
-    out->procs = rec->procs;
-    out->submit_us = rec->submit;
-    out->start_us = rec->start;
-    out->end_us = rec->end;
-    out->exit_code = rec->exit_code;
-    out->held_micro = store_job_ended (rec->state) ? 0 : rec->amount;
-    out->walltime_us = rec->walltime;
-    out->change = rec->change;
-    if (rec->part) {
-        out->transaction.data = arena_memdup (arena, rec->transaction, sizeof rec->transaction);
-        out->transaction.len = sizeof rec->transaction;
-    }
-    hosts_of (rec, arena, out);
-    if (job && rec->state == STORE_JOB_QUEUED) {
-        waiting_reason (svc, job, arena, out);
-        out->forecast = forecast_of_job (svc, job, arena);
-    } else
-        jobs_reason (arena, rec->reason_code, rec->reason_text, &out->reason);
-    jobs_files (svc, rec, job, arena, out);
-    if (job && job->part && !rec->start) {
-        out->start_estimate_us = rec->launch_at ? rec->launch_at : job->part->rec.slot_start;
-        out->forecast = forecast_of_job (svc, job, arena);
-    }
-}
-
-/* In a transaction: metaschedulers hear of it by their outbox. Of parts from COMMIT on: before, they are the
- * coordinator's own knowledge. */
-static int jobs_told (struct svc *svc, struct site_job *job, struct err *err)
-{
-    struct arena *arena = arena_create (0);
-    struct uuid key;
-    Nui__Local__V1__JobInfo info;
-    jobs_info (svc, &job->rec, store_job_ended (job->rec.state) ? NULL : job, arena, &info);
-    size_t len = nui__local__v1__job_info__get_packed_size (&info);
-    uint8_t *bytes = arena_alloc (arena, len);
-    nui__local__v1__job_info__pack (&info, bytes);
-    uuid_make (&key);
-    int rc = local_store_outbox_put (svc->store, STORE_OUTBOX_META, "job", &key, bytes, len,
-                                     svc_now (svc), NULL, err);
-    text_printf (job->told_reason, sizeof job->told_reason, "%s", info.reason ? info.reason->code : "");
-    arena_destroy (arena);
-    if (rc == 0 && svc->meta)
-        meta_link_poke (svc->meta);
-    return rc;
-}
-
-const struct svc_listener jobs_listener = {.job_told = jobs_told};
-
-int jobs_find (struct svc *svc, const struct rpccall *call, const char *job_id,
-               const char *component, struct store_job *out, struct err *err)
-{
-    char prefix[STORE_NAME_MAX];
-    uint64_t number;
-    const struct principal *peer = call ? rpccall_peer (call) : NULL;
-    const char *meta = peer && peer->kind == PRINCIPAL_META ? peer->name : "";
-    int rc = id_parse (job_id, prefix, sizeof prefix, &number, err);
-    if (rc != 0)
-        return rc;
-    if (strcmp (prefix, svc->site) == 0 && number <= INT64_MAX)
-        rc = local_store_job_get (svc->store, number, out, err);
-    else
-        rc = local_store_job_find (svc->store, settings_speakers (svc->settings, meta), job_id, component, out,
-                                   err);
-    if (rc == ERR_NOT_FOUND)
-        return err_set (err, rc, "job %.80s is not known at site %s", job_id, svc->site);
-    return rc;
-}
-
-int jobs_allowed (struct svc *svc, struct rpccall *call, const struct store_job *rec,
-                  unsigned who, struct err *err)
-{
-    const struct principal *peer = rpccall_peer (call);
-    char uri[PRINCIPAL_URI_MAX];
-    uint32_t uid;
-    if (rpccall_is_local (call, &uid)) {
-        struct passwd pw, *found = NULL;
-        char buf[4096];
-        if (uid == 0 && (who & JOBS_OPERATOR))
-            return 0;
-        if ((who & JOBS_OWNER) &&
-            getpwnam_r (rec->local_account, &pw, buf, sizeof buf, &found) == 0 && found &&
-            found->pw_uid == uid)
-            return 0;
-    } else if (peer->kind == PRINCIPAL_OPERATOR) {
-        if (who & JOBS_OPERATOR)
-            return 0;
-    } else if (peer->kind == PRINCIPAL_META) {
-        if ((who & JOBS_META) &&
-            settings_speaks_for (svc->settings, peer->name, rec->meta))
-            return 0;
-    } else if ((who & JOBS_OWNER) && rec->submitter &&
-               strcmp (principal_uri (peer, uri), rec->submitter) == 0) {
-        return 0;
-    }
-    return err_set (err, ERR_DENIED, "job %s.%llu is not yours", svc->site,
-                    (unsigned long long)rec->number);
-}
-
-void jobs_refuse (struct svc *svc, struct rpccall *call, const struct err *err)
-{
-    char quoted[ERR_TEXT_MAX];
-    if (err->code == ERR_UNAUTHENTIC || err->code == ERR_DENIED)
-        log_event (svc->log, LOG_LEVEL_WARN, "trust", "refused", "caller=%s why=%s",
-                   rpccall_peer (call)->name, log_quote (err->text, quoted, sizeof quoted));
-    rpccall_fail (call, err);
-}
 
 /* --- QUERY -------------------------------------------------------------------------------- */
 
@@ -247,7 +22,7 @@ static int intervals_fill (struct svc *svc, const struct jobspec *spec, struct w
     struct who who = jobspec_who (svc, spec, jobspec_is_reserved (spec));
     struct query query = {.req_count = spec->req_count, .req = spec->reqs,
                           .licence_count = spec->licence_count, .licence = spec->licence,
-                          .duration = coalloc_duration (svc, spec->walltime), .from = w.from,
+                          .duration = svc_part_duration (svc, spec->walltime), .from = w.from,
                           .until = w.until, .queue = true, .who = &who};
     struct interval *list;
     uint32_t count;
@@ -551,7 +326,7 @@ static int leader_check (struct svc *svc, const char *meta, const Nui__Local__V1
                          const struct jobspec *spec, struct err *err)
 {
     bool newer = false;
-    int rc = r->epoch ? svc_epoch_compare (svc, spec->job->uuid.data, r->epoch, &newer, err) : 0;
+    int rc = r->epoch ? replay_epoch (svc, spec->job->uuid.data, r->epoch, &newer, err) : 0;
     if (rc != 0 || !newer)
         return rc;
     rc = svc_begin (svc, err);
@@ -721,7 +496,7 @@ void jobs_cancel (void *self, struct rpccall *call, const ProtobufCMessage *requ
     if (live && ((r->waiting_only && live->rec.state != STORE_JOB_QUEUED) ||
                  (r->moving && is_held (svc, live)))) {
         reply.kept = true;
-    } else if (live && (rc = follow_may_act (svc, &err)) == 0) {
+    } else if (live && (rc = svc_may_act (svc, &err)) == 0) {
         text_printf (text, sizeof text, "cancelled by %s", principal_uri (rpccall_peer (call), uri));
         rc = life_cancel (svc, live, "Cancelled", text, &err);
         reply.cancelled = rc == 0;

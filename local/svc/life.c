@@ -1,3 +1,6 @@
+/* A job's life: it starts, ends, goes back to the queue, is cancelled. What has happened is durable, with its charge and
+ * its place in history, before the core and the other rooms hear of it; what cannot be written stops the daemon, which
+ * finds it again. Called with what the resource manager, the bank or a caller wants of a job; it calls none of them back. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -5,11 +8,6 @@
 #include "local/svc/charge.h"
 #include "local/svc/memory/memory.h"
 #include "local/svc/svc_i.h"
-
-duration_us life_length (const struct svc *svc, const struct site_job *job)
-{
-    return cluster_job_scaled (svc->cluster, (struct job_id){job->rec.number}, job->rec.walltime);
-}
 
 /* --- ends --------------------------------------------------------------------------------- */
 
@@ -226,12 +224,6 @@ void life_requeue (struct svc *svc, struct site_job *job, time_us until, struct 
     pass_wake (svc);
 }
 
-time_us life_retry_at (const struct svc *svc, duration_us longest)
-{
-    duration_us poll = svc->settings->policy->poll_interval;
-    return svc_now (svc) + (poll < longest ? poll : longest);
-}
-
 void life_end_surely (struct svc *svc, struct site_job *job, enum store_job_state state)
 {
     struct err err = {0};
@@ -256,7 +248,7 @@ static void start_failed (struct svc *svc, struct site_job *job, enum defer_reas
     struct deferral d = defer_start_failed (policy, job->rec.start_failures, job->rec.defer_count,
                                             svc_now (svc));
     job->rec.incarnation++; /* a new directory, a new hold */
-    life_requeue (svc, job, life_retry_at (svc, 5 * US_PER_S), d);
+    life_requeue (svc, job, deferral_retry_at (svc, 5 * US_PER_S), d);
 }
 
 /* It never began, and would not another time either: its owner hears why, at once, and pays nothing. */
@@ -280,17 +272,7 @@ void life_launch_or_fail (struct svc *svc, struct site_job *job)
         start_failed (svc, job, rc == ERR_DENIED ? DEFER_RM_REJECT : DEFER_RM_FAILURE, err.text);
 }
 
-/* --- the resource manager's events -------------------------------------------------------- */
-
-static struct site_job *job_of_event (struct svc *svc, const struct rm_event *event)
-{
-    char prefix[STORE_NAME_MAX];
-    uint64_t number;
-    if (id_parse (event->job_id, prefix, sizeof prefix, &number, NULL) != 0)
-        return NULL;
-    struct site_job *job = svc_job (svc, number);
-    return job && job->rec.incarnation == event->incarnation ? job : NULL;
-}
+/* --- starts ------------------------------------------------------------------------------- */
 
 int life_part_occupy (struct svc *svc, struct site_job *job, time_us started, struct err *err)
 {
@@ -331,7 +313,7 @@ void life_parts_settle (struct svc *svc)
     }
 }
 
-static void on_started (struct svc *svc, struct site_job *job, time_us started)
+void life_started (struct svc *svc, struct site_job *job, time_us started)
 {
     struct err err = {0};
     struct job_id id = {job->rec.number};
@@ -412,7 +394,13 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
     pass_wake (svc);
 }
 
-static void on_ended (struct svc *svc, struct site_job *job, const struct rm_status *status)
+bool life_requeues_lost (const struct svc *svc, const struct site_job *job)
+{
+    return svc->settings->node_failure == NODE_FAILURE_REQUEUE && !job->part &&
+           !(job->core_flags & JOB_NORESTART) && job->rec.stop != STORE_STOP_CANCEL;
+}
+
+void life_ended (struct svc *svc, struct site_job *job, const struct rm_status *status)
 {
     bool preempted = (job->rec.stop == STORE_STOP_PREEMPT && status->end == RM_END_CANCELLED) ||
                      status->end == RM_END_REQUEUED;
@@ -420,7 +408,7 @@ static void on_ended (struct svc *svc, struct site_job *job, const struct rm_sta
                     job->rec.stop != STORE_STOP_CANCEL && !(job->core_flags & JOB_NORESTART) &&
                     svc->settings->policy->wcviolation_action == WCVIOLATION_PREEMPT;
     bool lost = status->end == RM_END_NODE_FAILURE && !job->rm.native &&
-                evict_requeues_lost (svc, job);
+                life_requeues_lost (svc, job);
     if (lost)
         svc_reason (job, "NodeFailure", "sent back to the queue: %s", status->text);
     else if (violated && !preempted)
@@ -452,61 +440,7 @@ void life_vanished (struct svc *svc, struct site_job *job)
                              .end_at = job->rec.start, .end = RM_END_NODE_FAILURE, .exit_code = 255};
     snprintf (lost.text, sizeof lost.text,
               "nothing of its run is there any more: its directory is gone, or another job's");
-    on_ended (svc, job, &lost);
-}
-
-void life_on_rm_event (void *arg, const struct rm_event *event)
-{
-    struct svc *svc = arg;
-    if (pass_puts_off (svc, event))
-        return;
-    if (event->kind == RM_EVENT_NODES) {
-        rmnodes_changed (svc);
-        deferral_nodes_changed (svc);
-        pass_wake (svc);
-        return;
-    }
-    if (event->kind == RM_EVENT_LOADS) {
-        rmnodes_loads (svc);
-        return;
-    }
-    if (event->kind == RM_EVENT_REACH) {
-        if (svc->rm.ops->fresh (svc->rm.self))
-            pass_wake (svc);
-        return;
-    }
-    if (event->kind == RM_EVENT_NATIVE) {
-        native_take (svc, event->native, event->native_count);
-        return;
-    }
-    struct site_job *job = job_of_event (svc, event);
-    if (!job) {
-        log_event (svc->log, LOG_LEVEL_WARN, "rm", "event_of_unknown_job", "job=%s", event->job_id);
-        return;
-    }
-    switch (event->kind) {
-    case RM_EVENT_STARTED:
-        if (job->rec.state == STORE_JOB_QUEUED && event->unasked)
-            native_started (svc, job, event);
-        else
-            on_started (svc, job, event->status->start);
-        if (event->placement && *event->placement)
-            native_placed (svc, job, event->placement);
-        break;
-    case RM_EVENT_SUSPENDED:
-        native_suspended (svc, job, event->suspended);
-        break;
-    case RM_EVENT_HANDED:
-        native_handed (svc, job, event->rm_id);
-        break;
-    case RM_EVENT_UNKNOWN:
-        native_unknown (svc, job);
-        break;
-    default:
-        native_submit_follow (svc, job, event->submit);
-        on_ended (svc, job, event->status);
-        break;
-    }
+    life_ended (svc, job, &lost);
 }
 
 /* --- cancel ------------------------------------------------------------------------------- */

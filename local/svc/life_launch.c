@@ -48,6 +48,12 @@ static const char *secret_text (struct arena *arena, const Nui__Local__V1__Start
     return text;
 }
 
+void life_checkpoint_dir (const struct svc *svc, const struct site_job *job, char *out, size_t cap)
+{
+    char id[SITE_ID_MAX];
+    snprintf (out, cap, "%s/%s.checkpoint", svc->job_dir, site_id (svc, job->rec.number, id));
+}
+
 static void launch_env (struct svc *svc, struct site_job *job, const struct jobspec *spec,
                         struct rm_job *rm, uint32_t tasks)
 {
@@ -72,7 +78,7 @@ static void launch_env (struct svc *svc, struct site_job *job, const struct jobs
         env_printf (arena, env, &n, "NUI_RESTARTS=%u", job->rec.incarnation);
     if (job->rec.checkpoints) {
         char dir[4096];
-        evict_checkpoint_dir (svc, job, dir, sizeof dir);
+        life_checkpoint_dir (svc, job, dir, sizeof dir);
         env_printf (arena, env, &n, "NUI_CHECKPOINT_DIR=%s", dir);
     }
     if (job->rec.port)
@@ -126,7 +132,7 @@ static duration_us limit_of (const struct svc *svc, const struct site_job *job)
     duration_us more = p->max_overrun;
     if (p->wcviolation_action == WCVIOLATION_PREEMPT && more < INT64_MAX / 4)
         more += MINUTES * 60 * US_PER_S;
-    return more < INT64_MAX / 4 ? life_length (svc, job) + more : INT64_MAX / 2;
+    return more < INT64_MAX / 4 ? svc_job_length (svc, job) + more : INT64_MAX / 2;
 }
 
 static int launch_simulated (struct svc *svc, struct site_job *job, struct err *err)
@@ -199,7 +205,7 @@ int life_launch (struct svc *svc, struct site_job *job, struct err *err)
     if (rc == ERR_EXISTS)
         rc = svc->rm.ops->adopt (svc->rm.self, rm.job_id, rm.incarnation, mark, err);
     if (rc == 0)
-        staging_used (svc, job);
+        SVC_TELL (svc, job_launched, (svc, job));
     jobspec_free (&spec);
     return rc;
 }

@@ -340,24 +340,6 @@ static void native_poll (struct svc *svc)
     svc_commit (svc, rc, &err);
 }
 
-/* --- money -------------------------------------------------------------------------------- */
-
-bool native_claim (struct svc *svc, const struct site_job *job, Nui__Bank__V1__SiteClaim *claim_out)
-{
-    if (!job->rm.native)
-        return false;
-    const char *identity = gridmap_identity (svc->gridmap, job->rec.local_account);
-    nui__bank__v1__site_claim__init (claim_out);
-    claim_out->identity = identity ? (char *)identity : (char *)"";
-    claim_out->account = (char *)job->rec.pay_account;
-    return true;
-}
-
-bool native_charged (const struct svc *svc, const struct site_job *job)
-{
-    return svc->bank && (!job->rm.native || svc->settings->slurm.charge);
-}
-
 /* --- what happens to it ------------------------------------------------------------------- */
 
 /* Processors of one node of "n1:2,n2:1"; 0: it is not there. */
@@ -518,7 +500,6 @@ void native_unknown (struct svc *svc, struct site_job *job)
 {
     struct err err = {0};
     struct rm_status status = {.ended = true, .end = RM_END_NODE_FAILURE};
-    char id[SITE_ID_MAX];
     if (job->rec.state == STORE_JOB_STARTING && !job->rm.native) {
         if (life_launch (svc, job, &err) == 0) /* it was never handed over */
             return;
@@ -534,12 +515,7 @@ void native_unknown (struct svc *svc, struct site_job *job)
     } else {
         status.end = RM_END_CANCELLED;
     }
-    site_id (svc, job->rec.number, id);
-    struct rm_event event = {.kind = RM_EVENT_ENDED,
-                             .job_id = id,
-                             .incarnation = job->rec.incarnation,
-                             .status = &status};
-    life_on_rm_event (svc, &event);
+    life_ended (svc, job, &status);
 }
 
 const struct svc_listener native_listener = {.polled = native_poll, .job_requeued = native_bind_again};

@@ -1,6 +1,9 @@
+/* The pass: when it is made, slice by slice, and what its decisions lead to. Timers call it; what wants a pass says so
+ * (pass_wake) and does not call it. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "local/svc/charge.h"
 #include "local/svc/gridpolicy.h"
 #include "local/svc/mode.h"
 #include "local/svc/resv.h"
@@ -21,11 +24,6 @@ enum {
     SLICE_MOST_US = 20000,
     STEP_JOBS = 256,
     GIVEN_UP_MAX = 3
-};
-
-struct rm_later {
-    struct rm_event event;
-    struct rm_later *next;
 };
 
 static void event_after (struct event *event, duration_us d)
@@ -52,7 +50,7 @@ static int start_write (struct svc *svc, const struct plan_start *start, struct 
     job->rec.deferred_until = 0;
     job->dispatched = now;
     int rc = 0;
-    if (native_charged (svc, job)) {
+    if (charge_wanted (svc, job)) {
         svc_reason (job, "Starting", "waits for the bank's hold");
         rc = life_hold_prepare (svc, job, now, &out->hold, err);
     } else {
@@ -85,7 +83,7 @@ static void starts_undo (struct svc *svc, const struct plan *plan, uint32_t from
 /* The decision is durable: it is paid for, or launched. */
 static void start_go (struct svc *svc, const struct started *started)
 {
-    if (native_charged (svc, started->job))
+    if (charge_wanted (svc, started->job))
         bank_link_hold (svc->bank, &started->hold);
     else
         life_launch_or_fail (svc, started->job);
@@ -315,25 +313,12 @@ void pass_run (struct svc *svc)
 
 /* --- in slices -------------------------------------------------------------------------------- */
 
-bool pass_puts_off (struct svc *svc, const struct rm_event *event)
-{
-    struct passing *p = &svc->passing;
-    if (!p->under_way)
-        return false;
-    struct rm_later *later = arena_new (p->later_arena, struct rm_later);
-    rm_event_copy (event, p->later_arena, &later->event);
-    *p->later_end = later;
-    p->later_end = &later->next;
-    return true;
-}
-
 /* There is no pass any more: what has waited for that. */
 static void pass_over (struct svc *svc)
 {
     struct passing *p = &svc->passing;
     p->under_way = false;
-    for (struct rm_later *later = p->later; later && !svc->closing; later = later->next)
-        life_on_rm_event (svc, &later->event);
+    rm_events_release (svc);
     if (p->poll_wanted)
         event_after (svc->poll_event, 0);
     if (p->wake_wanted)
@@ -403,11 +388,6 @@ static void pass_begin (struct svc *svc)
     struct passing *p = &svc->passing;
     if (p->under_way || svc->closing)
         return;
-    if (!p->later_arena)
-        p->later_arena = arena_create (0);
-    arena_reset (p->later_arena);
-    p->later = NULL;
-    p->later_end = &p->later;
     SVC_TELL (svc, pass_begins, (svc));
     p->under_way = p->again = true;
     p->wake_wanted = p->poll_wanted = false;
@@ -461,5 +441,4 @@ void pass_close (struct svc *svc)
         if (list[i])
             event_free (list[i]);
     arena_destroy (svc->passing.arena);
-    arena_destroy (svc->passing.later_arena);
 }

@@ -150,4 +150,16 @@ int replay_keep (struct svc *svc, const struct jobspec *spec, const char *meta,
     return signed_put (svc->store, &row, err);
 }
 
+int replay_epoch (struct svc *svc, const uint8_t *of, uint64_t epoch, bool *newer, struct err *err)
+{
+    uint64_t seen;
+    int rc = local_store_epoch_get (svc->store, of, &seen, err);
+    if (rc != 0)
+        return rc;
+    *newer = epoch > seen;
+    return epoch >= seen ? 0
+                         : err_set (err, ERR_CONFLICT, "epoch %llu is older than %llu, seen before",
+                                    (unsigned long long)epoch, (unsigned long long)seen);
+}
+
 const struct svc_listener replay_listener = {.close = replay_numbers_free};

@@ -30,6 +30,9 @@ int replay_unknown (struct svc *svc, const struct jobspec *spec, struct err *err
 int replay_keep (struct svc *svc, const struct jobspec *spec, const char *meta,
                  const char *grid_job_id, struct err *err);
 
+/* With what has been seen of a transaction, or of a signed job (its uuid): ERR_CONFLICT where it is older. */
+int replay_epoch (struct svc *svc, const uint8_t *of, uint64_t epoch, bool *newer, struct err *err);
+
 /* What reports say of a metascheduler's jobs, for one that was restored to an earlier moment. */
 struct grid_number {
     char meta[STORE_NAME_MAX];

@@ -1,3 +1,5 @@
+/* Administrators' reservations: records, names, placing and refilling. A record is durable before it is acknowledged; the
+ * core holds the copy that jobs run in. What they cost is resv_charge.c's. */
 #include "local/svc/resv.h"
 
 #include <assert.h>
@@ -31,13 +33,6 @@ struct site_rsv *resv_of_core (struct svc *svc, uint64_t core)
         return NULL;
     HASH_FIND (hh, svc->rsvs, &number, sizeof number, rsv);
     return rsv;
-}
-
-struct rsv_id resv_named (struct svc *svc, const char *name)
-{
-    if (!name || !*name)
-        return (struct rsv_id){0};
-    return (struct rsv_id){RSV_NAME_BASE | strtab_intern (svc->rsv_names, name)};
 }
 
 static const char *standing_name (struct svc *svc, uint64_t core)

@@ -63,8 +63,6 @@ int resv_charge_parse (struct svc *svc, const char *charge, const char *owner, c
 char *resv_charge_text (struct svc *svc, uint64_t core, struct arena *arena);
 int resv_charge_recover (struct svc *svc, struct err *err);
 
-/* The number by which jobs ask for a reservation of this name, whether it exists or not. */
-struct rsv_id resv_named (struct svc *svc, const char *name);
 /* Any number of the core's as a name, for reasons; NULL: a co-allocated part, or nothing known. */
 const char *resv_name (void *svc, uint64_t core);
 

@@ -51,8 +51,10 @@ static void node_fill (const struct settings *settings, const struct rm_node *fr
 }
 
 /* "name procs mem disk weight features address gres classes", '-' for nothing. */
-static void remember (struct svc *svc, const struct rm_node *list, uint32_t count)
+void rmnodes_remember (struct svc *svc)
 {
+    uint32_t count;
+    const struct rm_node *list = svc->rm.ops->nodes (svc->rm.self, &count);
     struct strbuf b = STRBUF_INIT;
     struct err err = {0};
     for (uint32_t i = 0; i < count; i++)
@@ -181,10 +183,9 @@ void rmnodes_loads (struct svc *svc)
     uint32_t count;
     const struct rm_node *list = svc->rm.ops->nodes (svc->rm.self, &count);
     for (uint32_t i = 0; i < count; i++) {
-        struct site_node *node;
+        const struct site_node *node = svc_node (svc, list[i].name);
         struct resources used = {{0}};
         struct node_view view;
-        HASH_FIND_STR (svc->nodes, list[i].name, node);
         if (!node || cluster_node_get (svc->cluster, node->id, &view, NULL) != 0)
             continue;
         if (list[i].load_milli >= 0 && list[i].load_milli != view.load_milli)
@@ -198,32 +199,3 @@ void rmnodes_loads (struct svc *svc)
     }
 }
 
-void rmnodes_changed (struct svc *svc)
-{
-    uint32_t count;
-    struct err err = {0};
-    if (!svc->rm.ops->nodes)
-        return;
-    const struct rm_node *list = svc->rm.ops->nodes (svc->rm.self, &count);
-    for (uint32_t i = 0; i < count; i++) {
-        char quoted[300];
-        enum node_state before = NODE_UP;
-        struct node_view view;
-        struct site_node *node;
-        HASH_FIND_STR (svc->nodes, list[i].name, node);
-        if (node && cluster_node_get (svc->cluster, node->id, &view, NULL) == 0)
-            before = view.state;
-        enum node_state now = rmnodes_state (svc, list[i].name);
-        if (now != before)
-            log_event (svc->log, now == NODE_UP ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "node", "state",
-                       "node=%s state=%s reason=%s", list[i].name,
-                       now == NODE_UP        ? "up"
-                       : now == NODE_DRAINED ? "drained"
-                                             : "down",
-                       log_quote (list[i].reason, quoted, sizeof quoted));
-    }
-    if (svc_nodes_apply (svc, svc->settings, &err) != 0)
-        log_event (svc->log, LOG_LEVEL_ERROR, "svc", "nodes_not_applied", "error=\"%s\"", err.text);
-    remember (svc, list, count);
-    rmnodes_loads (svc);
-}

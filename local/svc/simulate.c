@@ -320,7 +320,7 @@ int simulate_create (struct svc *svc, const struct settings *settings, struct er
     if (rc != 0)
         return rc;
     struct rm_trace_config config = {.now = on_now, .run_of = run_of, .wake = on_wake,
-                                     .on_event = life_on_rm_event, .arg = svc};
+                                     .on_event = rm_event_on, .arg = svc};
     return rm_trace_create (&config, &svc->rm, err);
 }
 

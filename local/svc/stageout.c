@@ -8,7 +8,6 @@
 
 #include "local/rm/jobdir.h"
 #include "local/store/leaving.h"
-#include "local/svc/follow.h"
 #include "local/svc/staging.h"
 #include "proto/base/text.h"
 #include "proto/job/jobcheck.h"
@@ -362,7 +361,7 @@ static int again (struct svc *svc, const struct store_job *rec, struct err *err)
     if (rc == 0 && !staging_mover (svc))
         rc = err_set (err, ERR_DENIED, "files cannot be staged at %s now", svc->site);
     if (rc == 0)
-        rc = follow_may_act (svc, err);
+        rc = svc_may_act (svc, err);
     if (rc == 0)
         rc = again_write (svc, rec->number, err);
     if (rc != 0)

@@ -277,15 +277,8 @@ void staging_settle (struct svc *svc)
     }
 }
 
-const char *staging_dir (const struct site_job *job, char *buf, size_t cap)
-{
-    if (!job->stage_in)
-        return NULL;
-    snprintf (buf, cap, ".stage/%s", job->stage_in->key);
-    return buf;
-}
-
-void staging_used (struct svc *svc, struct site_job *job)
+/* It was launched with them. */
+static void staging_used (struct svc *svc, struct site_job *job)
 {
     struct staging_in *in = job->stage_in;
     if (!in)
@@ -359,6 +352,7 @@ static void staging_close (struct svc *svc)
 
 const struct svc_listener staging_listener = {.open = staging_open,
                                               .reload = staging_reload,
+                                              .job_launched = staging_used,
                                               .job_requeued = staging_again,
                                               .job_leaves = staging_leave,
                                               .stop = staging_close};

@@ -58,8 +58,6 @@ const char *staging_text (const struct site_job *job, struct arena *arena);
 void staging_settle (struct svc *svc);
 /* Their directory below JOBDIR, for the launch; NULL: the job brings none. */
 const char *staging_dir (const struct site_job *job, char *buf, size_t cap);
-/* It was launched with them. */
-void staging_used (struct svc *svc, struct site_job *job);
 
 /* --- what is told ------------------------------------------------------------------------- */
 

@@ -95,6 +95,14 @@ int staging_check (struct svc *svc, const struct jobspec *spec, struct err *err)
     return rc == 0 ? 0 : ERR_DENIED;
 }
 
+const char *staging_dir (const struct site_job *job, char *buf, size_t cap)
+{
+    if (!job->stage_in)
+        return NULL;
+    snprintf (buf, cap, ".stage/%s", job->stage_in->key);
+    return buf;
+}
+
 duration_us staging_left (const struct staging_in *in)
 {
     struct stage_progress progress;

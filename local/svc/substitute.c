@@ -74,7 +74,7 @@ static bool seek (struct svc *svc, const struct site_part *part, const struct al
     uint32_t of[REQS_MAX], count = needs_lost (svc, job, old, need, of);
     time_us now = svc_now (svc);
     time_us start = part->rec.slot_start > now ? part->rec.slot_start : now;
-    time_us end = part->rec.slot_start + coalloc_duration (svc, job->rec.walltime);
+    time_us end = part->rec.slot_start + svc_part_duration (svc, job->rec.walltime);
     struct who who = svc_who (svc, job);
     struct query query = {.req_count = count,
                           .req = need,
@@ -109,7 +109,7 @@ static int reserve (struct svc *svc, struct site_part *part, const struct alloca
                            .licence = job->licence,
                            .who = &who};
     rsv.start = part->rec.slot_start > now ? part->rec.slot_start : now;
-    rsv.end = part->rec.slot_start + coalloc_duration (svc, job->rec.walltime);
+    rsv.end = part->rec.slot_start + svc_part_duration (svc, job->rec.walltime);
     int rc = part->rsv ? cluster_rsv_release (svc->cluster, id, now, err) : 0;
     part->rsv = false;
     if (rc == 0)

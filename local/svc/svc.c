@@ -31,8 +31,9 @@ static const struct svc_listener *const listeners[] = {
     &contact_listener, &follow_listener, &fairshare_listener, &native_listener, &usage_listener, &history_listener, &stats_listener,
     &resv_listener,   &resv_charge_listener,     &mirror_listener, &notify_listener,      &forecast_listener,
     &statdir_listener, &forecast_record_listener, &charge_listener, &purge_listener,       &output_listener,
-    &evict_listener,  &jobs_listener,            &links_listener,  &mode_listener,        &stageout_listener,
-    &staging_listener, &deferral_listener,        &replay_listener, NULL};
+    &evict_listener,  &job_info_listener,            &links_listener,  &mode_listener,        &stageout_listener,
+    &staging_listener, &deferral_listener,        &replay_listener,
+    &rm_events_listener, NULL};
 
 /* --- creation ----------------------------------------------------------------------------- */
 
@@ -134,7 +135,7 @@ static int rm_open (struct svc *svc, const struct settings *settings, struct err
         .output_max_mb = settings->output_max_mb,
         .cgroups = settings->cgroups,
         .cgroup_name = group,
-        .on_event = life_on_rm_event,
+        .on_event = rm_event_on,
         .arg = svc,
     };
     snprintf (svc->job_dir, sizeof svc->job_dir, "%s", jobs);
@@ -158,7 +159,7 @@ static int rm_open (struct svc *svc, const struct settings *settings, struct err
         .patience = s->patience,
         .token_life = s->token_life,
         .job_dir = jobs,
-        .on_event = life_on_rm_event,
+        .on_event = rm_event_on,
         .arg = svc,
     };
     if (settings->rm_type == SETTINGS_RM_SLURM)

@@ -4,8 +4,10 @@
  *   svc.c       creation, reload, the table of the rooms
  *   jobspec.c   a signed job: who, which component, what it needs in the core's terms
  *   pass.c      when a pass runs, and what its decisions lead to
+ *   rm_events.c what the resource manager tells of its own accord
  *   life.c      a job's way: starts, ends, back to the queue, cancel
- *   life_hold.c    its hold at the bank: the request, and what the answer makes of the job
+ *   hold.c      its hold at the bank: the request, and how it is given back
+ *   life_hold.c    what the bank's answer makes of the job
  *   life_launch.c  what it is handed to the resource manager with
  *   links.c     the grid's bank and metaschedulers: opened, with anchors of the bank's history
  *   evict.c     running jobs that have to go: preemption, limits, lost nodes
@@ -15,7 +17,7 @@
  *   staging.h   files that are there before a job starts; stageout.h: those taken away after it
  *   substitute.c other nodes for a firm part whose own went down
  *   gridpolicy.h what a metascheduler may have (GRIDCFG)
- *   jobs.c      QUERY, SUBMIT, JOB, CANCEL and what a JobInfo says
+ *   jobs.c      QUERY, SUBMIT, JOB, CANCEL; job_find.c, job_reason.c, job_info.c: whose it is, why it waits, what is told
  *   output.c    OUTPUT
  *   native.c    jobs that came from the resource manager itself (native_needs.c: what they need)
  *   rmnodes.c   nodes that the resource manager tells of
@@ -253,6 +255,7 @@ struct svc_listener {
     void (*pass_done) (struct svc *svc); /* a pass of svc->pass_at has been acted on */
     void (*job_entered) (struct svc *svc, struct site_job *job); /* into the core's queue, also after a restart */
     void (*job_chosen) (struct svc *svc, struct site_job *job, time_us now); /* to start, durably */
+    void (*job_launched) (struct svc *svc, struct site_job *job); /* the resource manager has taken it */
     void (*job_started) (struct svc *svc, struct site_job *job);
     void (*job_requeued) (struct svc *svc, struct site_job *job);
     /* In a transaction: its row was written, and metaschedulers are to hear of it. */
@@ -278,9 +281,9 @@ struct svc_listener {
     (rc) = (*l_)->event args
 
 extern const struct svc_listener charge_listener, contact_listener, deferral_listener, evict_listener, fairshare_listener,
-    follow_listener, forecast_listener, forecast_record_listener, history_listener, jobs_listener, links_listener, mirror_listener,
+    follow_listener, forecast_listener, forecast_record_listener, history_listener, job_info_listener, links_listener, mirror_listener,
     mode_listener, native_listener, notify_listener, output_listener, purge_listener, replay_listener,
-    resv_charge_listener, resv_listener, staging_listener, stageout_listener, statdir_listener, stats_listener,
+    resv_charge_listener, resv_listener, rm_events_listener, staging_listener, stageout_listener, statdir_listener, stats_listener,
     usage_listener;
 
 /* --- hub.c -------------------------------------------------------------------------------- */
@@ -295,6 +298,8 @@ int svc_commit (struct svc *svc, int rc, struct err *err); /* rc of the body */
 /* In a transaction: the change number, the row and, if `tell`, an event for the metascheduler. */
 int svc_job_write (struct svc *svc, struct site_job *job, bool tell, const void *envelope,
                    size_t envelope_len, struct err *err);
+/* 0, or ERR_CONFLICT: what runs is production's (TEST with PRODUCTION). */
+int svc_may_act (const struct svc *svc, struct err *err);
 void pass_wake (struct svc *svc); /* soon; many wishes are one pass */
 
 /* --- jobspec.c ---------------------------------------------------------------------------- */
@@ -402,12 +407,19 @@ int svc_node_sets_load (struct svc *svc, struct site_node *node, struct err *err
 /* The configuration's or the resource manager's nodes and licences, in force. */
 int svc_nodes_apply (struct svc *svc, const struct settings *settings, struct err *err);
 void svc_nodes_free (struct svc *svc);
+/* The resource manager tells of them anew: in force now, and remembered. */
+void svc_nodes_changed (struct svc *svc);
+struct site_node *svc_node (const struct svc *svc, const char *name); /* NULL: there is none */
 /* For place_open: whether there is such a node; self is the svc. */
 bool svc_node_by_name (void *self, const char *name, struct node_id *out);
 void svc_job_forget (struct svc *svc, struct site_job *job);
+/* How long it has its nodes at most. */
+duration_us svc_job_length (const struct svc *svc, const struct site_job *job);
 struct site_part *svc_part_add (struct svc *svc, const struct store_part *rec,
                                 struct site_job *job);
 void svc_part_forget (struct svc *svc, struct site_part *part);
+/* How long a part occupies its nodes: its limit and the time a late START may take. */
+duration_us svc_part_duration (const struct svc *svc, duration_us walltime);
 /* Was this very job signed as what is kept under that number? */
 int svc_job_signed (struct svc *svc, uint64_t number, const Nui__Common__V1__Envelope *envelope, bool *same_out,
                     struct err *err);
@@ -428,6 +440,8 @@ void svc_job_qos_set (struct svc *svc, struct site_job *job, uint32_t qos);
 struct who svc_who (struct svc *svc, const struct site_job *job);
 /* The reservation that a job has to run in: what it asks for, else what its QoS says (USERESERVED). */
 struct rsv_id svc_reservation_of (struct svc *svc, struct rsv_id asked, uint32_t qos);
+/* The number by which jobs ask for a reservation of this name, whether it exists or not. */
+struct rsv_id resv_named (struct svc *svc, const char *name);
 struct who jobspec_who (struct svc *svc, const struct jobspec *spec, bool coallocated);
 
 /* --- pass.c ------------------------------------------------------------------------------- */
@@ -435,8 +449,6 @@ struct who jobspec_who (struct svc *svc, const struct jobspec *spec, bool coallo
 void pass_run (struct svc *svc);  /* now, and at once: for simulations, which have nobody to answer */
 void pass_init (struct svc *svc);
 void pass_close (struct svc *svc);
-/* True: a pass is under way, and what the resource manager says waits until that is over. */
-bool pass_puts_off (struct svc *svc, const struct rm_event *event);
 /* Starts an idle job on these nodes, as a pass would: the hold is asked for, then it is launched.
  * Nothing is changed when it fails. err is not NULL. */
 int pass_start (struct svc *svc, struct site_job *job, const struct allocation *allocation,
@@ -444,11 +456,14 @@ int pass_start (struct svc *svc, struct site_job *job, const struct allocation *
 
 /* --- life.c ------------------------------------------------------------------------------- */
 
-/* How long it has its nodes at most. */
-duration_us life_length (const struct svc *svc, const struct site_job *job);
 /* It ran, and the resource manager knows nothing of it: charged for nothing more than what was charged before. */
 void life_vanished (struct svc *svc, struct site_job *job);
-void life_on_rm_event (void *arg, const struct rm_event *event);
+/* It runs since then: told by the resource manager, or by whoever started it there. */
+void life_started (struct svc *svc, struct site_job *job, time_us started);
+/* What the resource manager says of its end makes of it: an end, or another incarnation that waits. */
+void life_ended (struct svc *svc, struct site_job *job, const struct rm_status *status);
+/* Is a job whose node is lost run again? */
+bool life_requeues_lost (const struct svc *svc, const struct site_job *job);
 /* A part's nodes go from its reservation, if it is there, to the running job. ERR_CONFLICT: the job before it
  * is still there; see life_parts_settle. */
 int life_part_occupy (struct svc *svc, struct site_job *job, time_us started, struct err *err);
@@ -460,8 +475,6 @@ void life_drop (struct svc *svc, struct site_job *job);
 bool life_has_nodes (const struct svc *svc, const struct site_job *job);
 /* Back to the queue, until `until` at the earliest, or deferred. Reason set before. */
 void life_requeue (struct svc *svc, struct site_job *job, time_us until, struct deferral deferral);
-/* When it is tried again where DEFERTIME is 0: at the next poll, no later than the longest. */
-time_us life_retry_at (const struct svc *svc, duration_us longest);
 /* life_launch; what goes wrong is seen to: a failed start, or an end by its own fault. The job may be gone then. */
 void life_launch_or_fail (struct svc *svc, struct site_job *job);
 /* The bank took its time, or we were down: a job that is only being launched now may run into what was
@@ -477,7 +490,7 @@ void life_end_surely (struct svc *svc, struct site_job *job, enum store_job_stat
 int life_cancel (struct svc *svc, struct site_job *job, const char *code, const char *text,
                  struct err *err);
 
-/* --- life_hold.c -------------------------------------------------------------------------- */
+/* --- hold.c, life_hold.c ------------------------------------------------------------------ */
 
 /* In a transaction: a fresh key, the packed request, the row; then call bank_link_hold with *out
  * (to be freed) after the commit. */
@@ -497,6 +510,15 @@ void life_on_answer (void *arg, const struct bank_answer *answer);
 /* rm.h: mark. Of live jobs and of ended ones. */
 void life_mark (const struct svc *svc, const struct store_job *rec, char out[RM_MARK_MAX]);
 int life_launch (struct svc *svc, struct site_job *job, struct err *err);
+/* Where CHECKPOINTHOOK and the job leave what they need. */
+void life_checkpoint_dir (const struct svc *svc, const struct site_job *job, char *out, size_t cap);
+
+/* --- rm_events.c -------------------------------------------------------------------------- */
+
+/* on_event of every resource manager, of a svc. */
+void rm_event_on (void *arg, const struct rm_event *event);
+/* The pass is over: what has waited for that. */
+void rm_events_release (struct svc *svc);
 
 /* --- substitute.c ------------------------------------------------------------------------- */
 
@@ -519,6 +541,9 @@ void usage_final (struct svc *svc, const struct site_job *job, const struct rm_s
 /* --- deferral.c --------------------------------------------------------------------------- */
 
 extern const struct deferral deferral_none;
+
+/* When it is tried again where DEFERTIME is 0: at the next poll, no later than the longest. */
+time_us deferral_retry_at (const struct svc *svc, duration_us longest);
 
 /* In a transaction: the count, and until when, or the batch hold. Reason set before. */
 int deferral_write (struct svc *svc, struct site_job *job, struct deferral deferral,
@@ -575,16 +600,11 @@ time_us evict_effective_start (const struct site_job *job);
 void evict_violations (struct svc *svc, const struct plan *plan);
 /* Jobs on nodes that are down. */
 void evict_lost_nodes (struct svc *svc);
-/* Is a job whose node is lost run again? */
-bool evict_requeues_lost (const struct svc *svc, const struct site_job *job);
 /* After a restart: a suspended job into the core (idle there until now); and what was being done to a
  * job that the resource manager has. */
 int evict_restore (struct svc *svc, struct site_job *job, const struct allocation *allocation,
                    struct err *err);
 int evict_recover (struct svc *svc, struct site_job *job, struct err *err);
-/* Where CHECKPOINTHOOK and the job leave what they need. */
-void evict_checkpoint_dir (const struct svc *svc, const struct site_job *job, char *out,
-                           size_t cap);
 
 /* --- coalloc.c ---------------------------------------------------------------------------- */
 
@@ -598,8 +618,6 @@ void coalloc_abort (void *self, struct rpccall *call, const ProtobufCMessage *re
 void coalloc_ready (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void coalloc_start (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void coalloc_release (void *self, struct rpccall *call, const ProtobufCMessage *request);
-/* How long a part occupies its nodes: its limit and the time a late START may take. */
-duration_us coalloc_duration (const struct svc *svc, duration_us walltime);
 /* Writes the YES of a part as it is now into its record. Uses call_arena. */
 void coalloc_answer_pack (struct site_part *part);
 
@@ -624,8 +642,6 @@ void jobs_reason (struct arena *arena, const char *code, const char *text,
 bool jobs_never (const struct site_job *job, const struct job_view *view);
 bool jobs_own_reason (struct svc *svc, const struct site_job *job, const struct job_view *view,
                       struct arena *arena, Nui__Common__V1__Reason **out);
-/* With what has been seen of a transaction, or of a signed job (its uuid): ERR_CONFLICT where it is older. */
-int svc_epoch_compare (struct svc *svc, const uint8_t *of, uint64_t epoch, bool *newer, struct err *err);
 /* By site or grid id, live or ended; for a metascheduler (call may be NULL) among its own, since each
  * has a grid.1. */
 int jobs_find (struct svc *svc, const struct rpccall *call, const char *job_id,
@@ -674,11 +690,6 @@ void payqos_core (struct svc *svc, struct site_job *job);
 
 /* New and changed jobs of the resource manager's own. */
 void native_take (struct svc *svc, const struct rm_native *list, uint32_t count);
-/* A native job's hold: who it is for, by the gridmap; false: the gridmap has nobody for its account. */
-bool native_claim (struct svc *svc, const struct site_job *job,
-                   Nui__Bank__V1__SiteClaim *claim_out);
-/* Whether the bank is asked for it, and told. */
-bool native_charged (const struct svc *svc, const struct site_job *job);
 /* It runs and nobody here started it: said, and its nodes are taken from the plan. */
 void native_started (struct svc *svc, struct site_job *job, const struct rm_event *event);
 /* Where the resource manager put it, when that is not what was planned. */
@@ -708,8 +719,7 @@ char *rmnodes_licences (struct svc *svc, const struct settings *settings);
 struct nodeconf_node *rmnodes_list (struct svc *svc, const struct settings *settings,
                                     uint32_t *count_out);
 void rmnodes_free (struct nodeconf_node *nodes, uint32_t count);
-/* In force now, and remembered. */
-void rmnodes_changed (struct svc *svc);
+void rmnodes_remember (struct svc *svc); /* as they are now, for a restart */
 void rmnodes_loads (struct svc *svc); /* its nodes' load and used memory, for the next pass */
 enum node_state rmnodes_state (struct svc *svc, const char *name);
 /* What the resource manager says of it, until its next event; NULL: nothing. */

@@ -23,6 +23,13 @@ void svc_job_qos_set (struct svc *svc, struct site_job *job, uint32_t qos)
     job->attrs = attrs_by_qos (svc, job);
 }
 
+struct rsv_id resv_named (struct svc *svc, const char *name)
+{
+    if (!name || !*name)
+        return (struct rsv_id){0};
+    return (struct rsv_id){RSV_NAME_BASE | strtab_intern (svc->rsv_names, name)};
+}
+
 struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
                               const struct jobspec *spec)
 {
@@ -67,6 +74,11 @@ int svc_job_signed (struct svc *svc, uint64_t number, const Nui__Common__V1__Env
     return 0;
 }
 
+duration_us svc_job_length (const struct svc *svc, const struct site_job *job)
+{
+    return cluster_job_scaled (svc->cluster, (struct job_id){job->rec.number}, job->rec.walltime);
+}
+
 void svc_job_forget (struct svc *svc, struct site_job *job)
 {
     SVC_TELL (svc, job_leaves, (svc, job));
@@ -89,6 +101,11 @@ struct site_part *svc_part_add (struct svc *svc, const struct store_part *rec, s
     job->part = part;
     HASH_ADD (hh, svc->parts, rec.job, sizeof part->rec.job, part);
     return part;
+}
+
+duration_us svc_part_duration (const struct svc *svc, duration_us walltime)
+{
+    return walltime + svc->settings->start_grace;
 }
 
 void svc_part_forget (struct svc *svc, struct site_part *part)

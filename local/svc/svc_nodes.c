@@ -1,67 +1,13 @@
-/* A site's nodes: what they are by the configuration and by what was set, and where jobs are, as
- * text. */
+/* A site's nodes: what they are by the configuration, the resource manager and by what was set. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "local/svc/memory/memory.h"
-#include "proto/base/strbuf.h"
-
-static struct site_node *node_find (const struct svc *svc, const char *name)
-{
-    struct site_node *node;
-    HASH_FIND_STR (svc->nodes, name, node);
-    return node;
-}
-
-const char *node_address (struct svc *svc, const char *node_name)
-{
-    const struct site_node *node = node_find (svc, node_name);
-    return node && node->address ? node->address : svc->host;
-}
-
-char *placement_text (struct svc *svc, const struct allocation *allocation)
-{
-    struct strbuf b = STRBUF_INIT;
-    for (uint32_t i = 0; i < allocation->count; i++) {
-        const struct placement *p = &allocation->item[i];
-        strbuf_printf (&b, "%s%s:%u:%u", i ? "," : "", svc->node_by_id[p->node.v]->name, p->tasks,
-                       p->req);
-    }
-    strbuf_text (&b);
-    return strbuf_steal (&b);
-}
-
-bool placement_next (const struct svc *svc, const char **text, struct site_node **node_out,
-                     unsigned *tasks_out, unsigned *req_out)
-{
-    char name[STORE_NAME_MAX];
-    if (!*text || sscanf (*text, "%63[^:]:%u:%u", name, tasks_out, req_out) != 3)
-        return false;
-    *node_out = node_find (svc, name);
-    *text = strchr (*text, ',');
-    *text = *text ? *text + 1 : NULL;
-    return true;
-}
-
-struct allocation placement_parse (struct svc *svc, const char *text, struct arena *arena)
-{
-    struct allocation a = {0};
-    uint32_t cap = 1;
-    for (const char *p = text; p && *p; p++)
-        cap += *p == ',';
-    a.item = arena_array (arena, cap, sizeof *a.item);
-    struct site_node *node;
-    unsigned tasks, req;
-    for (const char *p = text; placement_next (svc, &p, &node, &tasks, &req);)
-        if (node)
-            a.item[a.count++] = (struct placement){node->id, tasks & 0xffffff, req & 0xff};
-    return a;
-}
 
 bool svc_node_by_name (void *self, const char *name, struct node_id *out)
 {
-    const struct site_node *node = node_find (self, name);
+    const struct site_node *node = svc_node (self, name);
     if (node)
         *out = node->id;
     return node != NULL;
@@ -157,7 +103,7 @@ static int nodes_apply (struct svc *svc, const struct settings *settings,
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
         const struct nodeconf_node *n = &nodes[i];
         struct node_spec spec;
-        struct site_node *node = node_find (svc, n->name);
+        struct site_node *node = svc_node (svc, n->name);
         struct nodeconf_node wanted = node_wanted (node, n);
         rc = place_node (&svc->place, &wanted, &spec, err);
         if (rc == 0 && node)
@@ -166,7 +112,7 @@ static int nodes_apply (struct svc *svc, const struct settings *settings,
             rc = node_add (svc, n, &spec, now, err);
         if (rc != 0)
             break;
-        node = node_find (svc, n->name);
+        node = svc_node (svc, n->name);
         node->configured = true;
         text_replace (&node->address, n->address);
         text_replace (&node->type, n->type);
@@ -207,6 +153,35 @@ int svc_nodes_apply (struct svc *svc, const struct settings *settings, struct er
                : nodes_apply (svc, settings, settings->nodes.node, settings->nodes.node_count, err);
     rmnodes_free (theirs, count);
     return rc;
+}
+
+void svc_nodes_changed (struct svc *svc)
+{
+    uint32_t count;
+    struct err err = {0};
+    if (!svc->rm.ops->nodes)
+        return;
+    const struct rm_node *list = svc->rm.ops->nodes (svc->rm.self, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        char quoted[300];
+        enum node_state before = NODE_UP;
+        struct node_view view;
+        const struct site_node *node = svc_node (svc, list[i].name);
+        if (node && cluster_node_get (svc->cluster, node->id, &view, NULL) == 0)
+            before = view.state;
+        enum node_state now = rmnodes_state (svc, list[i].name);
+        if (now != before)
+            log_event (svc->log, now == NODE_UP ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "node", "state",
+                       "node=%s state=%s reason=%s", list[i].name,
+                       now == NODE_UP        ? "up"
+                       : now == NODE_DRAINED ? "drained"
+                                             : "down",
+                       log_quote (list[i].reason, quoted, sizeof quoted));
+    }
+    if (svc_nodes_apply (svc, svc->settings, &err) != 0)
+        log_event (svc->log, LOG_LEVEL_ERROR, "svc", "nodes_not_applied", "error=\"%s\"", err.text);
+    rmnodes_remember (svc);
+    rmnodes_loads (svc);
 }
 
 void svc_nodes_free (struct svc *svc)

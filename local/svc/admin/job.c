@@ -3,7 +3,6 @@
 
 #include "local/core/explain.h"
 #include "local/svc/admin/admin.h"
-#include "local/svc/follow.h"
 #include "proto/base/text.h"
 
 /* --- what it asks for, where it is -------------------------------------------------------- */
@@ -286,7 +285,7 @@ void admin_cancel_job (void *self, struct rpccall *call, const ProtobufCMessage 
     if (rc == 0) {
         reply.job_id = site_id (svc, rec.number, id);
         if (live)
-            rc = follow_may_act (svc, &err);
+            rc = svc_may_act (svc, &err);
         if (rc == 0 && live)
             rc = admin_audit (svc, &caller, &err, "canceljob %s", id);
         text_printf (text, sizeof text, "cancelled by %s", caller.name);

@@ -9,7 +9,6 @@
 
 #include "local/rm/rm_embedded.h"
 #include "local/svc/admin/admin.h"
-#include "local/svc/follow.h"
 #include "local/svc/replay.h"
 
 /* It is no bearer cheque: on the socket only the account that the gridmap gives the signer may hand it in (and
@@ -161,7 +160,7 @@ void admin_submit (void *self, struct rpccall *call, const ProtobufCMessage *req
     char id[SITE_ID_MAX];
     admin_who (svc, call, &caller);
     arena_reset (svc->call_arena);
-    int rc = follow_may_act (svc, &err);
+    int rc = svc_may_act (svc, &err);
     if (rc == 0)
         rc = spec_of (svc, &caller, r, &spec, &err);
     if (rc == 0) {
