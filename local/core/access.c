@@ -624,7 +624,7 @@ bool access_barred_now (const struct cluster *c, uint32_t shape, uint64_t missin
 
 /* --- SINGLEUSE -------------------------------------------------------------------------------- */
 
-static bool lies_on (const struct rsv *rsv, const struct job *job)
+bool rsv_lies_on (const struct rsv *rsv, const struct job *job)
 {
     for (uint32_t i = 0; i < job->allocation.count; i++) {
         for (uint32_t k = 0; k < rsv->allocation.count; k++) {
@@ -633,46 +633,6 @@ static bool lies_on (const struct rsv *rsv, const struct job *job)
         }
     }
     return false;
-}
-
-bool rsv_use (struct cluster *c, const struct job *job, struct timeline *tl)
-{
-    const struct access *a = c->access;
-    bool any = false;
-
-    for (uint32_t i = 0; a && i < a->single_count; i++) {
-        struct rsv *rsv = a->open[a->single[i]];
-        if (rsv->used_by.v != 0 || rsv->spec.start >= job->limit_end ||
-            rsv->spec.end <= job->start || !access_grant (a, job->access, a->single[i]) ||
-            !lies_on (rsv, job))
-            continue;
-        rsv->used_by = job->spec.id;
-        c->lasting += endless (rsv->spec.end);
-        any = true;
-        if (tl)
-            timeline_fences_changed (tl, &rsv->allocation);
-    }
-    return any;
-}
-
-void rsv_unuse (struct cluster *c, struct job_id job)
-{
-    for (uint32_t i = 0; c->access && i < c->rsv_count; i++) {
-        if (c->rsv[i]->used_by.v != job.v)
-            continue;
-        c->rsv[i]->used_by = (struct job_id){0};
-        c->lasting += endless (c->rsv[i]->spec.end);
-    }
-}
-
-void rsv_used_up (struct cluster *c, struct job_id job)
-{
-    for (uint32_t i = 0; c->access && i < c->rsv_count;) {
-        if (c->rsv[i]->used_by.v == job.v)
-            (void)cluster_rsv_release (c, c->rsv[i]->spec.id, c->now, NULL);
-        else
-            i++;
-    }
 }
 
 /* --- OWNERPREEMPT ------------------------------------------------------------------------------- */
@@ -700,7 +660,7 @@ bool access_owner_evicts (const struct cluster *c, const struct job *job, const 
         const struct rsv_spec *spec = &c->rsv[i]->spec;
         if ((spec->flags & RSV_OWNERPREEMPT) && spec->owned && spec->start <= c->now &&
             spec->end > c->now && owns (spec, job) && !owns (spec, victim) &&
-            lies_on (c->rsv[i], victim))
+            rsv_lies_on (c->rsv[i], victim))
             return true;
     }
     return false;

@@ -93,7 +93,9 @@ bool access_barred_now (const struct cluster *c, uint32_t shape, uint64_t missin
                         struct rsv_id *rsv_out);
 
 struct timeline;
-/* A job starts: SINGLEUSE reservations that it uses are its own from now on. tl may be NULL. True: there are
+/* SINGLEUSE: does one of its nodes, and something of its time, lie in the reservation? */
+bool rsv_lies_on (const struct rsv *rsv, const struct job *job);
+/* report.c, rsv.c: a job starts: SINGLEUSE reservations that it uses are its own from now on. tl may be NULL. True: there are
  * some, so that others see their nodes otherwise than before. */
 bool rsv_use (struct cluster *c, const struct job *job, struct timeline *tl);
 /* It did not start after all. */

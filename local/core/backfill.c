@@ -438,3 +438,14 @@ bool backfill_go (struct pass *p)
     }
     return false;
 }
+
+bool pass_never (struct pass *p, uint32_t i)
+{
+    struct reason why;
+
+    if (!space_never (p, p->order[i], &why))
+        return false;
+    pass_reason (p, p->order[i], &why);
+    p->mark[i] = MARK_TOLD;
+    return true;
+}

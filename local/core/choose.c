@@ -99,19 +99,6 @@ static void pick_in_order (struct timeline *tl, const struct shape *s, time_us s
     }
 }
 
-time_us free_until (const struct timeline *tl, const struct shape *s, uint32_t node,
-                           time_us end, uint32_t fit)
-{
-    const struct lane *lane = &tl->lane[node];
-
-    for (uint32_t i = lane->falls ? step_find (tl, lane, end - 1) + 1 : lane->count;
-         i < lane->count; i++) {
-        if (step_fit (tl, s, node, step_at (tl, lane, i)) < fit)
-            return step_at (tl, lane, i)->t;
-    }
-    return TIME_US_MAX;
-}
-
 /* lane_fit and free_until in one go. */
 static uint32_t fit_and_until (const struct timeline *tl, const struct shape *s, uint32_t node,
                                time_us start, time_us end, int64_t *until)

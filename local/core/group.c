@@ -5,37 +5,6 @@
 
 #include <stdlib.h>
 
-/* --- changes, node by node ------------------------------------------------------------------- */
-
-struct move {
-    uint32_t node;
-    uint32_t next; /* + 1 */
-    int64_t change;
-};
-
-struct moves {
-    uint32_t *up, *down; /* [bound]: the first of its moves, + 1 */
-    struct move *list;
-    uint32_t count, cap;
-};
-
-void move_add (struct timeline *tl, uint32_t bound, bool down, uint32_t node, int64_t change)
-{
-    struct moves *m = tl->moves;
-    uint32_t *head = down ? &m->down[bound] : &m->up[bound];
-
-    if (m->count == m->cap) {
-        uint32_t cap = m->cap ? m->cap * 2 : 1024;
-        struct move *more = arena_alloc (tl->arena, cap * sizeof *more);
-        if (m->count)
-            memcpy (more, m->list, m->count * sizeof *more);
-        m->list = more;
-        m->cap = cap;
-    }
-    m->list[m->count] = (struct move){node, *head, change};
-    *head = ++m->count;
-}
-
 /* A walk through the moments at which any set's sum changes. */
 struct group_walk {
     struct timeline *tl;

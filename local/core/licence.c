@@ -72,29 +72,6 @@ void licences_apply (struct cluster *c, const struct job *job, int sign)
         c->licence_free[job->spec.licence[i].kind] += sign * job->spec.licence[i].count;
 }
 
-int cluster_licences_set (struct cluster *c, const int32_t *total, uint32_t kinds, time_us now,
-                          struct err *err)
-{
-    if (kinds > LICENCES_MAX || kinds < c->licence_kinds)
-        return err_set (err, ERR_LIMIT, "%u kinds of licences, must be %u to %d", kinds,
-                        c->licence_kinds, LICENCES_MAX);
-    for (uint32_t k = 0; k < kinds; k++) {
-        if (total[k] < 0)
-            return err_set (err, ERR_INVALID, "licence %u: %d of them", k, total[k]);
-    }
-    event_begin (c, now);
-    for (uint32_t k = 0; k < kinds; k++) {
-        c->node_serial += c->licence_total[k] != total[k]; /* who fits at all is asked again */
-        c->licence_free[k] += total[k] - c->licence_total[k];
-        c->licence_total[k] = total[k];
-    }
-    c->licence_kinds = kinds;
-    c->lasting++;
-    c->version++;
-    event_frees (c);
-    return 0;
-}
-
 void cluster_licence_get (const struct cluster *c, uint32_t kind, int32_t *total_out,
                           int32_t *free_out)
 {

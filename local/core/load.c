@@ -32,27 +32,6 @@ double usage_percent (const struct cluster *c, uint32_t node)
 
 /* --- measured now ---------------------------------------------------------------------------------- */
 
-int cluster_node_used_set (struct cluster *c, struct node_id node, const struct resources *used,
-                           time_us now, struct err *err)
-{
-    if (node.v >= c->node_count)
-        return err_set (err, ERR_NOT_FOUND, "node %u: there are %u", node.v, c->node_count);
-    for (uint32_t d = 0; d < RES_GRES0; d++) {
-        if (used->v[d] < 0)
-            return err_set (err, ERR_INVALID, "node %u: %d of resource %u in use", node.v,
-                            used->v[d], d);
-    }
-    event_begin (c, now);
-    if (c->usage[node.v].measured &&
-        memcmp (c->usage[node.v].used, used->v, sizeof c->usage[node.v].used) == 0)
-        return 0;
-    memcpy (c->usage[node.v].used, used->v, sizeof c->usage[node.v].used);
-    c->usage[node.v].measured = true;
-    c->gauged = true;
-    event_frees (c);
-    return 0;
-}
-
 /* The most that may be free of a column on the node now; INT32_MAX: nothing is known. */
 static int32_t measured_free (const struct cluster *c, uint32_t node, uint32_t column)
 {

@@ -1,9 +1,6 @@
 /* needs: what a site's classes, partitions and access policies add to what a req asks. */
 #include "local/core/state.h"
 
-#include <assert.h>
-#include <stdlib.h>
-
 static const struct class_spec *class_of (const struct cluster *c, const uint32_t *cred)
 {
     if (cred == NULL || cred[CRED_CLASS] >= c->class_cap || !c->class_rec[cred[CRED_CLASS]].known)
@@ -157,103 +154,4 @@ uint32_t shape_fit_special (const struct cluster *c, const struct shape *s, uint
     if (s->needs.access == ACCESS_SINGLETASK && fit > 1)
         return 1;
     return fit;
-}
-
-/* --- what the site says ----------------------------------------------------------------------- */
-
-/* A change after which the same reqs may mean something else. */
-static void needs_changed (struct cluster *c)
-{
-    c->needs_stale = true;
-    c->nodes_dirty = true;
-    c->version++;
-    event_frees (c);
-}
-
-int cluster_class_set (struct cluster *c, uint32_t class, const struct class_spec *spec,
-                       time_us now, struct err *err)
-{
-    uint32_t had = c->class_cap;
-
-    if (class == CRED_NONE || (spec->bit != UINT8_MAX && spec->bit >= 64))
-        return err_set (err, ERR_INVALID, "class %u: bit %u, at most 63", class, spec->bit);
-    if (spec->column && (spec->column < RES_GRES0 || spec->column >= c->dims))
-        return err_set (err, ERR_INVALID, "class %u: column %u is not in use", class,
-                        spec->column);
-    event_begin (c, now);
-    if (class >= had) {
-        c->class_rec = grow (c->class_rec, &c->class_cap, class + 1, sizeof *c->class_rec);
-        memset (c->class_rec + had, 0, (c->class_cap - had) * sizeof *c->class_rec);
-    }
-    if (c->class_rec[class].known && memcmp (&c->class_rec[class].spec, spec, sizeof *spec) == 0)
-        return 0;
-    c->class_rec[class] = (struct class_rec){true, *spec};
-    needs_changed (c);
-    return 0;
-}
-
-int cluster_priority_fn_define (struct cluster *c, const struct node_priority *fn, uint32_t *id_out,
-                                struct err *err)
-{
-    (void)err;
-    for (uint32_t i = 0; i < c->priority_fn_count; i++) {
-        if (memcmp (&c->priority_fn[i], fn, sizeof *fn) == 0) {
-            *id_out = i + 1;
-            return 0;
-        }
-    }
-    c->priority_fn = grow (c->priority_fn, &c->priority_fn_cap, c->priority_fn_count + 1,
-                           sizeof *c->priority_fn);
-    c->priority_fn[c->priority_fn_count] = *fn;
-    c->usage_terms = c->usage_terms || fn->weight[TERM_USAGE] != 0;
-    for (int t = 0; t < NODE_TERMS; t++)
-        c->worth_moves = c->worth_moves ||
-                         (fn->weight[t] != 0 && (node_term_dynamic ((enum node_term)t) ||
-                                                 t == TERM_PREF || t == TERM_RESAFFINITY));
-    *id_out = ++c->priority_fn_count;
-    return 0;
-}
-
-int cluster_gres_kinds_set (struct cluster *c, uint32_t kinds, time_us now, struct err *err)
-{
-    uint32_t dims = RES_GRES0 + kinds;
-    int32_t *cap, *left;
-
-    if (dims > RES_MAX)
-        return err_set (err, ERR_LIMIT,
-                        "%u kinds of generic resources, class initiators and the like, at most %d",
-                        kinds, RES_MAX - RES_GRES0);
-    if (dims <= c->dims)
-        return 0;
-    event_begin (c, now);
-    cap = calloc ((size_t)c->node_cap * dims + 1, sizeof *cap);
-    left = calloc ((size_t)c->node_cap * dims + 1, sizeof *left);
-    assert (cap && left && "out of memory");
-    for (uint32_t n = 0; n < c->node_count; n++) {
-        memcpy (cap + (size_t)n * dims, row (c, c->cap, n), c->dims * sizeof *cap);
-        memcpy (left + (size_t)n * dims, row (c, c->free, n), c->dims * sizeof *left);
-    }
-    free (c->cap);
-    free (c->free);
-    c->cap = cap;
-    c->free = left;
-    c->dims = dims;
-    needs_changed (c);
-    return 0;
-}
-
-int cluster_job_column_set (struct cluster *c, uint32_t column, time_us now, struct err *err)
-{
-    if (column && (column < RES_GRES0 || column >= c->dims))
-        return err_set (err, ERR_INVALID, "column %u for jobs is not in use", column);
-    if (column == c->job_column)
-        return 0;
-    event_begin (c, now);
-    for (uint32_t n = 0; n < c->node_count && column; n++)
-        row (c, c->free, n)[column] -= (int32_t)c->node_jobs[n];
-    for (uint32_t n = 0; n < c->node_count && c->job_column; n++)
-        row (c, c->free, n)[c->job_column] += (int32_t)c->node_jobs[n];
-    c->job_column = column;
-    needs_changed (c);
-    return 0;
 }

@@ -4,8 +4,6 @@
  * within the limits. */
 #include "local/core/pass.h"
 
-#include <string.h>
-
 /* share: of the job's processors, those there. */
 static void use_add (struct partition_use *use, const struct limits_job *lj, uint32_t share,
                      uint32_t nodes, int64_t left_s)

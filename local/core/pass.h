@@ -272,18 +272,15 @@ static inline bool retry_holds (const struct pass *p, uint32_t slot)
 /* Jobs whose start failed lately: on the nodes they had, or these kept from others. */
 void retry_run (struct pass *p);
 
-/* --- steps.c ------------------------------------------------------------------------------ */
-
-/* Is there no room ever, as things stand, for the job at this position? It is told so then, and holds
- * nobody up. */
-bool pass_never (struct pass *p, uint32_t i);
-
 /* --- backfill.c --------------------------------------------------------------------------- */
 
 /* Whom to look at: those that wait, or in the hard pass those over a soft limit. NULL: nobody. */
 struct fill *backfill_open (struct pass *p, bool hard);
 /* Goes on with pass.fill as far as pass.left reaches. True: that is done. */
 bool backfill_go (struct pass *p);
+/* Is there no room ever, as things stand, for the job at this position? It is told so then, and holds
+ * nobody up. */
+bool pass_never (struct pass *p, uint32_t i);
 
 /* --- deadline.c --------------------------------------------------------------------------- */
 
@@ -312,7 +309,12 @@ void suspended_resume (struct pass *p);
 
 void bound_start (struct pass *p);
 
-/* --- plan.c ------------------------------------------------------------------------------- */
+/* --- event.c ------------------------------------------------------------------------------ */
+
+/* A start that did not come about: idle again, as before. */
+void plan_unstart (struct cluster *c, uint32_t slot);
+
+/* --- report.c ----------------------------------------------------------------------------- */
 
 void hash_in (uint64_t *hash, uint64_t value);
 void pass_reason (struct pass *p, uint32_t slot, const struct reason *reason);

@@ -1,130 +1,8 @@
-/* plan: what passes keep, what they report, and the commit; the pass itself is in steps.c */
+/* plan: why jobs wait for room, and the commit; the pass itself is in steps.c, what its parts report in report.c. Nothing
+ * in this folder but the door (plan.h) leads here. */
 #include "local/core/pass.h"
 
-#include <assert.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* One block for most passes, kept between them; what is not touched costs nothing, but that a sanitizer
- * marks all of it, for each of a forecast's many planners. */
-#ifdef __SANITIZE_ADDRESS__
-enum { SCRATCH_BYTES = 256 << 10 };
-#else
-enum { SCRATCH_BYTES = 32 << 20 };
-#endif
-
-struct planner *planner_create (void)
-{
-    struct planner *pl = calloc (1, sizeof *pl);
-
-    assert (pl && "out of memory");
-    pl->scratch = arena_create (SCRATCH_BYTES);
-    return pl;
-}
-
-void planner_destroy (struct planner *pl)
-{
-    if (pl == NULL)
-        return;
-    arena_destroy (pl->scratch);
-    free (pl->order);
-    free (pl->mark);
-    free (pl->row);
-    free (pl->verdict);
-    free (pl->started);
-    free (pl->promised);
-    free (pl->pair);
-    free (pl->spare);
-    free (pl->within);
-    memo_free (pl);
-    free (pl->listed.shape);
-    free (pl->profile.t);
-    free (pl->profile.free);
-    free (pl);
-}
-
-/* A start that did not come about: idle again, as before. */
-static void unstart (struct cluster *c, uint32_t slot)
-{
-    if (job_at (c, slot)->resuming) {
-        suspended_again (c, slot);
-        return;
-    }
-    rsv_unuse (c, job_at (c, slot)->spec.id);
-    job_leave_running (c, slot);
-    job_at (c, slot)->pending = false;
-    idle_insert (c, slot);
-}
-
-/* The next pass tells the reasons that this one found and nobody heard of. */
-static void pass_abandon (struct pass *p)
-{
-    p->planner->under_way = false;
-    space_close (p);
-    for (uint32_t i = 0; i < p->plan->reason_count; i++) {
-        uint32_t slot = map_find (&p->c->map, p->plan->reason[i].job.v);
-        p->c->hot[slot].reason_code = REASON_NOT_PLANNED;
-    }
-}
-
-void planner_settle (struct cluster *c)
-{
-    struct planner *pl = c->planner;
-
-    if (pl->under_way)
-        pass_abandon (&pl->pass);
-    else if (!pl->pending)
-        return;
-    pl->pending = false;
-    memo_void (pl);
-    c->settled++;
-    for (uint32_t i = pl->started_count; i-- > 0;)
-        unstart (c, pl->started[i]);
-}
-
-void event_frees (struct cluster *c)
-{
-    c->planner->frees++;
-    c->loads_stale = true;
-    memo_void (c->planner);
-}
-
-void planner_forget_job (struct cluster *c, uint32_t slot)
-{
-    (void)c;
-    (void)slot;
-}
-
-void plan_forget (struct cluster *c)
-{
-    planner_settle (c);
-    event_frees (c);
-    c->lasting++;
-}
-
-/* --- what the parts of a pass report ------------------------------------------------------- */
-
-void pass_reason (struct pass *p, uint32_t slot, const struct reason *reason)
-{
-    struct cluster *c = p->c;
-    struct job *job = job_at (c, slot);
-    struct plan *plan = p->plan;
-
-    job->reason = *reason;
-    if (c->hot[slot].reason_code == reason->code)
-        return;
-    c->hot[slot].reason_code = (uint8_t)reason->code;
-    if (plan->reason_count == p->reason_cap) {
-        uint32_t cap = p->reason_cap ? p->reason_cap * 2 : 32;
-        struct plan_reason *list = arena_alloc (p->arena, cap * sizeof *list);
-        if (plan->reason_count)
-            memcpy (list, plan->reason, plan->reason_count * sizeof *list);
-        plan->reason = list;
-        p->reason_cap = cap;
-    }
-    plan->reason[plan->reason_count++] =
-        (struct plan_reason){job->spec.id, job_priority (c, slot), *reason};
-}
 
 /* What could have started at the end of the last pass in which such a job waited for room. */
 static int64_t room_had (const struct cluster *c, const struct job_hot *hot)
@@ -154,81 +32,6 @@ struct reason room_reason (const struct cluster *c, uint32_t slot)
         why.length = hot->limit;
     }
     return why;
-}
-
-void hash_in (uint64_t *hash, uint64_t value)
-{
-    *hash = (*hash ^ value) * UINT64_C (0x9E3779B97F4A7C15);
-    *hash ^= *hash >> 29;
-}
-
-static void hash_allocation (uint64_t *hash, const struct allocation *a)
-{
-    for (uint32_t i = 0; i < a->count; i++)
-        hash_in (hash, (uint64_t)a->item[i].node.v << 32 | (uint64_t)a->item[i].req << 24 |
-                           a->item[i].tasks);
-}
-
-void pass_started (struct pass *p, uint32_t slot, enum plan_phase phase)
-{
-    struct cluster *c = p->c;
-    struct job *job = job_at (c, slot);
-    struct plan *plan = p->plan;
-    struct planner *pl = p->planner;
-
-    if (rsv_use (c, job, p->tl))
-        pl->fences_moved = true;
-    partition_started (p, slot);
-    job->pending = true;
-    if (phase != PLAN_RESUMED)
-        job->backfilled = phase == PLAN_BACKFILL_SOFT || phase == PLAN_BACKFILL_HARD;
-    pl->started = grow (pl->started, &pl->started_cap, pl->started_count + 1,
-                        sizeof *pl->started);
-    pl->started[pl->started_count++] = slot;
-    c->settled++;
-    if (plan->start_count == p->start_cap) {
-        uint32_t cap = p->start_cap ? p->start_cap * 2 : 8;
-        struct plan_start *list = arena_alloc (p->arena, cap * sizeof *list);
-        if (plan->start_count)
-            memcpy (list, plan->start, plan->start_count * sizeof *list);
-        plan->start = list;
-        p->start_cap = cap;
-    }
-    plan->start[plan->start_count++] =
-        (struct plan_start){job->spec.id, phase, false, job->allocation};
-    hash_in (&plan->hash, job->spec.id.v * 4 + (uint64_t)phase);
-    hash_allocation (&plan->hash, &job->allocation);
-}
-
-void pass_reserved (struct pass *p, uint32_t slot, time_us start,
-                    const struct allocation *allocation)
-{
-    struct job *job = job_at (p->c, slot);
-    struct plan *plan = p->plan;
-    struct plan_reservation *r;
-
-    if (plan->reservation_count == p->reservation_cap) {
-        uint32_t cap = p->reservation_cap ? p->reservation_cap * 2 : 8;
-        struct plan_reservation *list = arena_alloc (p->arena, cap * sizeof *list);
-        if (plan->reservation_count)
-            memcpy (list, plan->reservation, plan->reservation_count * sizeof *list);
-        uint32_t *slots = arena_alloc (p->arena, cap * sizeof *slots);
-        if (plan->reservation_count)
-            memcpy (slots, p->promised_slot, plan->reservation_count * sizeof *slots);
-        plan->reservation = list;
-        p->promised_slot = slots;
-        p->reservation_cap = cap;
-    }
-    p->promised_slot[plan->reservation_count] = slot;
-    r = &plan->reservation[plan->reservation_count++];
-    *r = (struct plan_reservation){.job = job->spec.id, .start = start};
-    if (allocation)
-        r->allocation = *allocation;
-    r->end = time_add (start, length_on (p->c, job, &r->allocation));
-    p->endless = p->endless || endless (r->end);
-    hash_in (&plan->hash, job->spec.id.v);
-    hash_in (&plan->hash, (uint64_t)start);
-    hash_allocation (&plan->hash, &r->allocation);
 }
 
 /* --- commit --------------------------------------------------------------------------------- */
@@ -310,7 +113,7 @@ int plan_commit (struct cluster *c, const struct plan *plan, struct err *err)
         uint32_t slot = pl->started[i];
         if (plan->start[i].refused) {
             refused = true;
-            unstart (c, slot);
+            plan_unstart (c, slot);
             continue;
         }
         changed = true;

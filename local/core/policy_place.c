@@ -2,7 +2,6 @@
 #include "local/core/policy.h"
 
 #include <assert.h>
-#include <string.h>
 
 /* --- partitions ---------------------------------------------------------------------------- */
 

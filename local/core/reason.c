@@ -1,7 +1,6 @@
 #include "local/core/reason.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "local/core/limits.h"
 #include "proto/base/text.h"

@@ -1,6 +1,5 @@
 #include "local/core/reserve.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

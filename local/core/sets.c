@@ -10,7 +10,7 @@
 
 /* --- lists of hosts ------------------------------------------------------------------------- */
 
-static struct bitset bits_new (uint32_t count)
+struct bitset node_bits_new (uint32_t count)
 {
     struct bitset bits = {count, calloc (bitset_words (count) + 1, sizeof *bits.word)};
 
@@ -29,141 +29,15 @@ bool hosts_have (const struct cluster *c, uint32_t hosts, uint32_t node)
     return has (&c->groups.hosts[hosts - 1].nodes, node);
 }
 
-/* The same nodes, whenever each was made: a list is as long as there were nodes then. */
-static bool bits_same (const struct bitset *a, const struct bitset *b)
-{
-    const struct bitset *more = a->bit_count > b->bit_count ? a : b, *less = more == a ? b : a;
-    uint32_t words = bitset_words (less->bit_count);
-
-    if (memcmp (a->word, b->word, words * sizeof *a->word) != 0)
-        return false;
-    for (uint32_t i = words; i < bitset_words (more->bit_count); i++) {
-        if (more->word[i] != 0)
-            return false;
-    }
-    return true;
-}
-
-static int bits_from (const struct cluster *c, const struct node_id *node, uint32_t count,
-                      struct bitset *out, struct err *err)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (node[i].v >= c->node_count)
-            return err_set (err, ERR_NOT_FOUND, "node %u: there are %u", node[i].v,
-                            c->node_count);
-    }
-    *out = bits_new (c->node_count);
-    for (uint32_t i = 0; i < count; i++)
-        bitset_set (out, node[i].v);
-    return 0;
-}
-
-int cluster_hosts_define (struct cluster *c, const struct node_id *node, uint32_t count,
-                          uint32_t *id_out, struct err *err)
-{
-    struct group_table *t = &c->groups;
-    struct bitset bits;
-    int rc = bits_from (c, node, count, &bits, err);
-
-    if (rc != 0)
-        return rc;
-    for (uint32_t i = 0; i < t->hosts_count; i++) {
-        if (bits_same (&t->hosts[i].nodes, &bits)) {
-            free (bits.word);
-            *id_out = i + 1;
-            return 0;
-        }
-    }
-    t->hosts = grow (t->hosts, &t->hosts_cap, t->hosts_count + 1, sizeof *t->hosts);
-    t->hosts[t->hosts_count].nodes = bits;
-    *id_out = ++t->hosts_count;
-    return 0;
-}
-
 /* --- node sets ------------------------------------------------------------------------------ */
 
-static bool nodeset_same (const struct nodeset *a, const struct nodeset *b)
-{
-    return a->policy == b->policy && a->attribute == b->attribute &&
-           a->priority == b->priority && a->mandatory == b->mandatory &&
-           a->tolerance_ppm == b->tolerance_ppm && a->count == b->count &&
-           (a->count == 0 || memcmp (a->value, b->value, a->count * sizeof *a->value) == 0);
-}
-
-int cluster_nodeset_define (struct cluster *c, const struct nodeset *set, uint32_t *id_out,
-                            struct err *err)
-{
-    struct group_table *t = &c->groups;
-
-    for (uint32_t i = 0; i < set->count && set->attribute == NODESET_FEATURE; i++) {
-        if (set->value[i] >= FEATURES_MAX)
-            return err_set (err, ERR_INVALID, "node set: feature %u, at most %d", set->value[i],
-                            FEATURES_MAX - 1);
-    }
-    if (set->tolerance_ppm < 0)
-        return err_set (err, ERR_INVALID, "node set: the tolerance is negative");
-    for (uint32_t i = 0; i < t->nodeset_count; i++) {
-        if (nodeset_same (&t->nodeset[i], set)) {
-            *id_out = i + 1;
-            return 0;
-        }
-    }
-    t->nodeset = grow (t->nodeset, &t->nodeset_cap, t->nodeset_count + 1, sizeof *t->nodeset);
-    t->nodeset[t->nodeset_count] = *set;
-    t->nodeset[t->nodeset_count].value = heap_copy (set->value, set->count * sizeof *set->value);
-    *id_out = ++t->nodeset_count;
-    return 0;
-}
-
-int cluster_nodeset_site_set (struct cluster *c, uint32_t id, time_us now, struct err *err)
-{
-    if (id != NODESET_NONE && (id == NODESET_SITE || id > c->groups.nodeset_count))
-        return err_set (err, ERR_INVALID, "node set %u: there are %u", id,
-                        c->groups.nodeset_count);
-    if (c->groups.site == id)
-        return 0;
-    event_begin (c, now);
-    c->groups.site = id;
-    c->needs_stale = c->nodes_dirty = true;
-    c->version++;
-    event_frees (c);
-    return 0;
-}
-
-static void switches_free (struct group_table *t)
+void switches_free (struct group_table *t)
 {
     for (uint32_t i = 0; i < t->switch_count; i++)
         free (t->switches[i].nodes.word);
     free (t->switches);
     t->switches = NULL;
     t->switch_count = 0;
-}
-
-int cluster_switches_set (struct cluster *c, const struct switch_spec *list, uint32_t count,
-                          time_us now, struct err *err)
-{
-    struct switch_set *made = calloc (count + 1, sizeof *made);
-    int rc = 0;
-
-    assert (made && "out of memory");
-    event_begin (c, now);
-    for (uint32_t i = 0; i < count && rc == 0; i++) {
-        made[i].level = list[i].level;
-        rc = bits_from (c, list[i].node, list[i].count, &made[i].nodes, err);
-    }
-    if (rc != 0) {
-        for (uint32_t i = 0; i < count; i++)
-            free (made[i].nodes.word);
-        free (made);
-        return rc;
-    }
-    switches_free (&c->groups);
-    c->groups.switches = made;
-    c->groups.switch_count = count;
-    c->needs_stale = c->nodes_dirty = true;
-    c->version++;
-    event_frees (c);
-    return 0;
 }
 
 bool cluster_switch_has (const struct cluster *c, uint32_t at, struct node_id node,
@@ -243,7 +117,7 @@ static struct node_group_set *set_begin (struct maker *m, uint32_t rank)
 
     m->g->set = grow (m->g->set, &m->cap, m->g->count + 1, sizeof *m->g->set);
     set = &m->g->set[m->g->count];
-    *set = (struct node_group_set){.nodes = bits_new (m->c->node_count), .rank = rank};
+    *set = (struct node_group_set){.nodes = node_bits_new (m->c->node_count), .rank = rank};
     return set;
 }
 
@@ -411,7 +285,7 @@ static void members_list (struct cluster *c, struct node_group *g)
 {
     uint32_t total = 0;
 
-    g->all = bits_new (c->node_count);
+    g->all = node_bits_new (c->node_count);
     g->first = calloc (c->node_count + 1, sizeof *g->first);
     assert (g->first && "out of memory");
     for (uint32_t i = 0; i < g->count; i++)

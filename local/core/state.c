@@ -1,118 +1,10 @@
+/* Who waits, who runs, who is suspended, and what is dedicated to them on the nodes. Called by events and by passes; no
+ * policy is asked here. */
 #include "local/core/state.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-static uint32_t grown_cap (uint32_t cap, uint32_t need)
-{
-    uint32_t wanted = cap ? cap : 16;
-
-    while (wanted < need)
-        wanted *= 2;
-    return wanted;
-}
-
-void *grow (void *old, uint32_t *cap, uint32_t need, size_t size)
-{
-    if (need <= *cap)
-        return old;
-    *cap = grown_cap (*cap, need);
-    void *grown = realloc (old, (size_t)*cap * size);
-    assert (grown && "out of memory");
-    return grown;
-}
-
-void *grow_lines (void *old, uint32_t *cap, uint32_t need, size_t size)
-{
-    if (need <= *cap)
-        return old;
-    size_t used = (size_t)*cap * size;
-    *cap = grown_cap (*cap, need);
-    size_t lines = ((size_t)*cap * size + CACHE_LINE - 1) / CACHE_LINE;
-    void *grown = aligned_alloc (CACHE_LINE, lines * CACHE_LINE);
-    assert (grown && "out of memory");
-    if (used)
-        memcpy (grown, old, used);
-    free (old);
-    return grown;
-}
-
-/* --- job numbers to slots ----------------------------------------------------------------- */
-
-#define MAP_GONE UINT64_MAX
-
-static uint32_t map_home (const struct id_map *map, uint64_t key)
-{
-    return (uint32_t)(key * UINT64_C (0x9E3779B97F4A7C15) >> 32) & (map->capacity - 1);
-}
-
-uint32_t map_find (const struct id_map *map, uint64_t key)
-{
-    if (map->capacity == 0)
-        return SLOT_NONE;
-    for (uint32_t i = map_home (map, key);; i = (i + 1) & (map->capacity - 1)) {
-        if (map->key[i] == key)
-            return map->slot[i];
-        if (map->key[i] == 0)
-            return SLOT_NONE;
-    }
-}
-
-static void map_place (struct id_map *map, uint64_t key, uint32_t slot)
-{
-    uint32_t i = map_home (map, key);
-
-    while (map->key[i] != 0 && map->key[i] != MAP_GONE)
-        i = (i + 1) & (map->capacity - 1);
-    map->used += map->key[i] == 0;
-    map->key[i] = key;
-    map->slot[i] = slot;
-}
-
-static void map_rebuild (struct id_map *map)
-{
-    struct id_map old = *map;
-    uint32_t capacity = 64;
-
-    while (capacity < old.count * 4)
-        capacity *= 2;
-    map->capacity = capacity;
-    map->key = calloc (capacity, sizeof *map->key);
-    map->slot = malloc (capacity * sizeof *map->slot);
-    assert (map->key && map->slot && "out of memory");
-    map->used = 0;
-    for (uint32_t i = 0; i < old.capacity; i++) {
-        if (old.key[i] != 0 && old.key[i] != MAP_GONE)
-            map_place (map, old.key[i], old.slot[i]);
-    }
-    free (old.key);
-    free (old.slot);
-}
-
-void map_put (struct id_map *map, uint64_t key, uint32_t slot)
-{
-    if (map->used * 4 >= map->capacity * 3)
-        map_rebuild (map);
-    map_place (map, key, slot);
-    map->count++;
-}
-
-void map_remove (struct id_map *map, uint64_t key)
-{
-    uint32_t mask = map->capacity - 1;
-    uint32_t i = map_home (map, key);
-
-    while (map->key[i] != key)
-        i = (i + 1) & mask;
-    if (map->key[(i + 1) & mask] == 0) {
-        map->key[i] = 0; /* the end of its chain: really empty again */
-        map->used--;
-    } else {
-        map->key[i] = MAP_GONE;
-    }
-    map->count--;
-}
 
 /* --- the idle list ------------------------------------------------------------------------ */
 
@@ -204,15 +96,7 @@ void run_remove (struct cluster *c, uint32_t slot)
     memmove (c->run + at, c->run + at + 1, (c->run_count - at) * sizeof *c->run);
 }
 
-/* --- events ------------------------------------------------------------------------------- */
-
-void event_begin (struct cluster *c, time_us now)
-{
-    planner_settle (c);
-    c->settled++;
-    if (now > c->now)
-        c->now = now;
-}
+/* --- running: what is dedicated ----------------------------------------------------------- */
 
 static void open_update (struct cluster *c, uint32_t node, int32_t procs_before)
 {
@@ -358,4 +242,55 @@ void job_leave_running (struct cluster *c, uint32_t slot)
     job->allocation = (struct allocation){0};
     if (c->busy_not_up)
         busy_not_up_update (c);
+}
+
+/* --- the suspended list ------------------------------------------------------------------- */
+
+static void suspended_remove (struct cluster *c, uint32_t slot)
+{
+    uint32_t at = 0;
+
+    while (c->suspended[at] != slot)
+        at++;
+    c->suspended_count--;
+    memmove (c->suspended + at, c->suspended + at + 1,
+             (c->suspended_count - at) * sizeof *c->suspended);
+}
+
+void suspended_forget (struct cluster *c, uint32_t slot)
+{
+    struct job *job = job_at (c, slot);
+
+    suspended_remove (c, slot);
+    free (job->allocation.item);
+    job->allocation = (struct allocation){0};
+}
+
+static const duration_us suspended_least = 10 * US_PER_S;
+
+time_us suspended_wakeup (const struct cluster *c, uint32_t i)
+{
+    const struct job *job = job_at (c, c->suspended[i]);
+    return job->spec.holds ? TIME_US_MAX : time_add (job->suspended_at, suspended_least);
+}
+
+/* The start was refused, or the plan given up. */
+void suspended_again (struct cluster *c, uint32_t slot)
+{
+    struct job *job = job_at (c, slot);
+    struct allocation kept = {job->allocation.count, NULL};
+
+    kept.item = heap_copy (job->allocation.item, kept.count * sizeof *kept.item);
+    job_leave_running (c, slot);
+    job->allocation = kept;
+    job->resuming = job->pending = false;
+}
+
+void suspended_over (struct cluster *c, uint32_t slot)
+{
+    struct job *job = job_at (c, slot);
+
+    suspended_remove (c, slot);
+    job->resuming = job->pending = false;
+    job->state = JOB_RUNNING;
 }

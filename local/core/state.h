@@ -362,13 +362,15 @@ static inline bool endless (time_us end)
     return end > TIME_US_MAX / 2;
 }
 
+#define PRIORITY_SYSTEM (PRIORITY_SYSTEM_ABSOLUTE | PRIORITY_SYSTEM_RELATIVE)
+
 /* When a running job's resources can be counted on: its limit, or a little after now. */
 static inline time_us effective_end (const struct cluster *c, time_us end, time_us now)
 {
     return end > now ? end : now + c->policy->poll_interval;
 }
 
-/* --- state.c: tables --------------------------------------------------------------------- */
+/* --- tables.c ---------------------------------------------------------------------------- */
 
 void *grow (void *old, uint32_t *cap, uint32_t need, size_t size); /* aborts when out of memory */
 /* The same, beginning with a cache line: for rows that are read in any order. */
@@ -376,6 +378,9 @@ void *grow_lines (void *old, uint32_t *cap, uint32_t need, size_t size);
 uint32_t map_find (const struct id_map *map, uint64_t key);
 void map_put (struct id_map *map, uint64_t key, uint32_t slot);
 void map_remove (struct id_map *map, uint64_t key);
+void *heap_copy (const void *bytes, size_t len); /* aborts when out of memory */
+
+/* --- state.c ----------------------------------------------------------------------------- */
 
 /* Position of (submit, id) in the idle list: where it is or would be. */
 uint32_t idle_position (const struct cluster *c, time_us submit, uint64_t id);
@@ -383,11 +388,6 @@ void idle_insert (struct cluster *c, uint32_t slot);
 void idle_remove (struct cluster *c, uint32_t slot);
 void run_insert (struct cluster *c, uint32_t slot);
 void run_remove (struct cluster *c, uint32_t slot);
-
-/* Every event begins here: the clock, and a plan that was not committed is taken back. */
-void event_begin (struct cluster *c, time_us now);
-/* What it frees may let others start: nothing kept from earlier passes holds. */
-void event_frees (struct cluster *c);
 
 /* Dedicate (sign -1) or free (sign 1) what tasks of the job's reqs take on the nodes. */
 void nodes_apply (struct cluster *c, const struct job *job, const struct allocation *a, int sign);
@@ -398,6 +398,28 @@ void job_enter_running (struct cluster *c, uint32_t slot, struct allocation allo
 /* The reverse; the job is nowhere then. The allocation is freed. */
 void job_leave_running (struct cluster *c, uint32_t slot);
 
+/* Takes it off the list of suspended jobs and lets go of its nodes. */
+void suspended_forget (struct cluster *c, uint32_t slot);
+/* A plan let it go on and is not committed; or is. */
+void suspended_again (struct cluster *c, uint32_t slot);
+void suspended_over (struct cluster *c, uint32_t slot);
+time_us suspended_wakeup (const struct cluster *c, uint32_t i);
+
+/* Is another req of the allocation, before the i-th item, on the same node? */
+bool earlier_req_there (const struct allocation *a, uint32_t i);
+
+/* --- event.c ----------------------------------------------------------------------------- */
+
+/* Every event begins here: the clock, and a plan that was not committed is taken back. */
+void event_begin (struct cluster *c, time_us now);
+/* What it frees may let others start: nothing kept from earlier passes holds. */
+void event_frees (struct cluster *c);
+
+struct planner *planner_create (void);
+void planner_destroy (struct planner *planner);
+/* Takes back the starts of a plan that was not committed. */
+void planner_settle (struct cluster *c);
+
 /* --- usage.c: a running job's part in fairshare ------------------------------------------- */
 
 void usage_open (struct cluster *c, uint32_t slot);
@@ -405,9 +427,6 @@ void usage_close (struct cluster *c, uint32_t slot);
 /* Its rate by the policy, its PE and its use as they are now; fairshare is at the present. */
 void usage_rate_set (struct cluster *c, uint32_t slot);
 void usage_policy_changed (struct cluster *c, uint32_t slot);
-
-/* Is another req of the allocation, before the i-th item, on the same node? */
-bool earlier_req_there (const struct allocation *a, uint32_t i);
 
 /* --- licence.c ---------------------------------------------------------------------------- */
 
@@ -422,40 +441,61 @@ uint32_t licences_lack (const struct cluster *c, const struct licence *list, uin
 struct reason licences_reason (const struct cluster *c, const struct licence *list, uint32_t count);
 void licences_apply (struct cluster *c, const struct job *job, int sign);
 
-void *heap_copy (const void *bytes, size_t len); /* aborts when out of memory */
-
-/* --- suspend.c ---------------------------------------------------------------------------- */
-
-/* Takes it off the list of suspended jobs and lets go of its nodes. */
-void suspended_forget (struct cluster *c, uint32_t slot);
-/* A plan let it go on and is not committed; or is. */
-void suspended_again (struct cluster *c, uint32_t slot);
-void suspended_over (struct cluster *c, uint32_t slot);
-time_us suspended_wakeup (const struct cluster *c, uint32_t i);
-
-/* --- cluster.c, job.c --------------------------------------------------------------------- */
+/* --- nodes.c ----------------------------------------------------------------------------- */
 
 void nodes_settle (struct cluster *c);
+/* nodes_settle, then access_settle: before anything is asked. */
+void cluster_settle (struct cluster *c);
+
+/* --- rsv.c ------------------------------------------------------------------------------- */
+
+void rsv_free (struct rsv *rsv);
 struct rsv *rsv_find (const struct cluster *c, struct rsv_id id);
 /* Does it leave alone what is promised to co-allocated parts? ERR_CONFLICT names the first node. */
 int rsv_spares_parts (const struct cluster *c, const struct rsv_spec *spec,
                       const struct allocation *a, struct err *err);
-/* nodes_settle, then access_settle: before anything is asked. */
-void cluster_settle (struct cluster *c);
+
+/* --- queue.c ----------------------------------------------------------------------------- */
+
+/* A slot with room in all columns. */
+uint32_t job_slot_take (struct cluster *c);
+/* What the job is, with its shapes and its ACL class; and the reverse, before it is another one or gone. */
+void job_spec_take (struct cluster *c, struct job *job, const struct job_spec *spec);
+void job_spec_drop (struct cluster *c, struct job *job);
+/* The columns of its slot, by the policy and the nodes that there are. */
+void job_columns_fill (struct cluster *c, uint32_t slot);
+/* Its shapes as the site's policy is now. */
+void job_reshape (struct cluster *c, uint32_t slot);
+/* Is counting processors not exact for it? */
+bool job_complex (const struct cluster *c, const struct job *job);
+/* PRIORITY_SYSTEM_… bits: above all others, by setspri or by its QoS (next to run, run now). */
+uint32_t job_system_flags (const struct cluster *c, const struct job_spec *spec);
 /* PE and static priorities, which depend on the cluster's totals, anew. */
 void jobs_totals_changed (struct cluster *c);
 /* Limits, rates and static priorities by the policy that is now in force. */
 void jobs_policy_changed (struct cluster *c);
 void gate_update (struct cluster *c, uint32_t slot);
+void job_enter_idle (struct cluster *c, uint32_t slot);
+/* The job is no longer in the queue (the caller sees to the idle list). */
+void job_leave_idle (struct cluster *c, uint32_t slot);
+/* It is in no list any more: its slot is free. */
+void job_gone (struct cluster *c, uint32_t slot);
+/* Nodes that are its own until then (copied), or no longer. */
+void job_retry_take (struct job *job, const struct allocation *a, time_us until);
+void job_retry_drop (struct job *job);
 /* Room was made for the idle job on these nodes: it starts there as soon as they are free, before all
  * others, for the next minutes. */
 void job_claim (struct cluster *c, uint32_t slot, const struct allocation *a);
-/* The job is no longer in the queue (the caller sees to the idle list). */
-void job_leave_idle (struct cluster *c, uint32_t slot);
+
+/* --- job.c ------------------------------------------------------------------------------- */
+
 /* After job_enter_running: the start is real now. */
 void job_started (struct cluster *c, uint32_t slot, enum job_state state);
 /* ERR_NOT_FOUND, with a sentence. */
 int job_find (const struct cluster *c, struct job_id id, uint32_t *slot_out, struct err *err);
+/* Is there enough left for the job on these nodes right now? */
+int room_check (const struct cluster *c, const struct job *job, const struct allocation *a,
+                struct err *err);
 
 /* --- ask.c -------------------------------------------------------------------------------- */
 
@@ -472,7 +512,7 @@ int allocation_check (const struct cluster *c, const struct req *req, uint32_t r
 /* Nodes in the policy's order where that depends on configuration only; NULL: by number. */
 const uint32_t *rank_order (struct cluster *c);
 
-/* --- timeline.c --------------------------------------------------------------------------- */
+/* --- timeline_make.c ---------------------------------------------------------------------- */
 
 /* Is the allocation free over [start, end), idle jobs' reservations aside? */
 int timeline_conflict (struct cluster *c, const struct rsv_spec *spec, const struct allocation *a,
@@ -539,7 +579,7 @@ bool needs_met (const struct cluster *c, const struct shape *s, uint32_t node);
 /* Shapes of all idle jobs anew (job.c). */
 void jobs_needs_changed (struct cluster *c);
 
-/* --- narrow.c ----------------------------------------------------------------------------- */
+/* --- speed.c ------------------------------------------------------------------------------ */
 
 /* The speeds that there are, when nodes or the policy have changed. */
 void speeds_settle (struct cluster *c);
@@ -564,9 +604,6 @@ uint64_t partition_open (const struct cluster *c, const struct partition_use *us
 /* --- load.c ------------------------------------------------------------------------------- */
 
 /* Does anything measured make a difference now? Most often not: nobody uses more than he was given. */
-/* Is there enough left for the job on these nodes right now? */
-int room_check (const struct cluster *c, const struct job *job, const struct allocation *a,
-                struct err *err);
 void loads_settle (struct cluster *c);
 
 void node_usage_advance (struct cluster *c, uint32_t node); /* before what is dedicated changes */
@@ -584,6 +621,8 @@ static inline bool shape_in_set (const struct cluster *c, const struct shape *s)
     return s->needs.group && c->groups.group[s->needs.group - 1].nodeset != NODESET_NONE;
 }
 bool hosts_have (const struct cluster *c, uint32_t hosts, uint32_t node);
+struct bitset node_bits_new (uint32_t count); /* all clear; its words are the caller's */
+void switches_free (struct group_table *t);
 void groups_free (struct cluster *c);
 
 /* Is nothing asked of nodes but an order that counting or bit sets can follow? */
@@ -610,11 +649,6 @@ bool policy_is_age (const struct policy *policy);
 
 /* --- plan.c ------------------------------------------------------------------------------ */
 
-struct planner *planner_create (void);
-void planner_destroy (struct planner *planner);
-/* Takes back the starts of a plan that was not committed. */
-void planner_settle (struct cluster *c);
-void planner_forget_job (struct cluster *c, uint32_t slot);
 /* For cluster_job_list and cluster_job_get. */
 /* Jobs that a plan, made or in the making, has started; they count as idle until the commit. */
 uint32_t planner_starts (const struct cluster *c);

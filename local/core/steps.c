@@ -117,17 +117,6 @@ static bool stands_before_others (const struct pass *p, uint32_t slot)
            preempt_may (p, slot);
 }
 
-bool pass_never (struct pass *p, uint32_t i)
-{
-    struct reason why;
-
-    if (!space_never (p, p->order[i], &why))
-        return false;
-    pass_reason (p, p->order[i], &why);
-    p->mark[i] = MARK_TOLD;
-    return true;
-}
-
 /* The job at this position in its turn. True: nobody behind it is looked at. */
 static bool priority_one (struct pass *p, uint32_t i)
 {

@@ -6,37 +6,6 @@
  * ten seconds, and not while a preemptor of higher priority waits that would stop it again. */
 #include "local/core/pass.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-static const duration_us suspended_least = 10 * US_PER_S;
-
-static void list_remove (struct cluster *c, uint32_t slot)
-{
-    uint32_t at = 0;
-
-    while (c->suspended[at] != slot)
-        at++;
-    c->suspended_count--;
-    memmove (c->suspended + at, c->suspended + at + 1,
-             (c->suspended_count - at) * sizeof *c->suspended);
-}
-
-void suspended_forget (struct cluster *c, uint32_t slot)
-{
-    struct job *job = job_at (c, slot);
-
-    list_remove (c, slot);
-    free (job->allocation.item);
-    job->allocation = (struct allocation){0};
-}
-
-time_us suspended_wakeup (const struct cluster *c, uint32_t i)
-{
-    const struct job *job = job_at (c, c->suspended[i]);
-    return job->spec.holds ? TIME_US_MAX : time_add (job->suspended_at, suspended_least);
-}
-
 static void suspended_add (struct cluster *c, uint32_t slot, time_us since)
 {
     struct job *job = job_at (c, slot);
@@ -215,25 +184,4 @@ void suspended_resume (struct pass *p)
         if (!preemptor_waits (p, list[i]))
             resume_one (p, list[i]);
     }
-}
-
-/* The start was refused, or the plan given up. */
-void suspended_again (struct cluster *c, uint32_t slot)
-{
-    struct job *job = job_at (c, slot);
-    struct allocation kept = {job->allocation.count, NULL};
-
-    kept.item = heap_copy (job->allocation.item, kept.count * sizeof *kept.item);
-    job_leave_running (c, slot);
-    job->allocation = kept;
-    job->resuming = job->pending = false;
-}
-
-void suspended_over (struct cluster *c, uint32_t slot)
-{
-    struct job *job = job_at (c, slot);
-
-    list_remove (c, slot);
-    job->resuming = job->pending = false;
-    job->state = JOB_RUNNING;
 }

@@ -4,138 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- bounds ------------------------------------------------------------------------------- */
-
-void bounds_reserve (struct timeline *tl, uint32_t need)
-{
-    uint32_t cap = tl->bound_cap ? tl->bound_cap : 64;
-
-    if (need <= tl->bound_cap)
-        return;
-    while (cap < need)
-        cap *= 2;
-    time_us *bound = arena_array (tl->arena, cap, sizeof *bound);
-    uint32_t *sorted = arena_array (tl->arena, cap, sizeof *sorted);
-    if (tl->bound_count) {
-        memcpy (bound, tl->bound, tl->bound_count * sizeof *bound);
-        memcpy (sorted, tl->sorted, tl->bound_count * sizeof *sorted);
-    }
-    tl->bound = bound;
-    tl->sorted = sorted;
-    tl->up = arena_array (tl->arena, cap, sizeof *tl->up);
-    tl->down = arena_array (tl->arena, cap, sizeof *tl->down);
-    tl->bound_cap = cap;
-}
-
-uint32_t bound_intern (struct timeline *tl, time_us t)
-{
-    uint32_t low = 0, high = tl->bound_count;
-
-    if (high && tl->bound[tl->sorted[high - 1]] <= t) /* ends come in ascending order */
-        low = tl->bound[tl->sorted[high - 1]] == t ? high - 1 : high;
-
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (tl->bound[tl->sorted[mid]] < t)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    if (low < tl->bound_count && tl->bound[tl->sorted[low]] == t)
-        return tl->sorted[low];
-    bounds_reserve (tl, tl->bound_count + 1);
-    memmove (tl->sorted + low + 1, tl->sorted + low,
-             (tl->bound_count - low) * sizeof *tl->sorted);
-    tl->sorted[low] = tl->bound_count;
-    tl->bound[tl->bound_count] = t;
-    return tl->bound_count++;
-}
-
 /* --- steps -------------------------------------------------------------------------------- */
-
-uint32_t step_split (struct timeline *tl, struct lane *lane, time_us t)
-{
-    uint32_t i = step_find (tl, lane, t);
-
-    if (step_at (tl, lane, i)->t >= t)
-        return i;
-    if (lane->count == lane->cap) {
-        uint32_t cap = lane->cap * 2 + 2;
-        unsigned char *step = arena_alloc (tl->arena, (size_t)cap * tl->stride);
-        memcpy (step, lane->step, (size_t)lane->count * tl->stride);
-        lane->step = step;
-        lane->cap = cap;
-    }
-    memmove (lane->step + (size_t)(i + 1) * tl->stride, lane->step + (size_t)i * tl->stride,
-             (size_t)(lane->count - i) * tl->stride);
-    lane->count++;
-    step_at (tl, lane, i + 1)->t = t;
-    step_at (tl, lane, i + 1)->bound = bound_intern (tl, t);
-    return i + 1;
-}
-
-bool lane_falls (const struct timeline *tl, const struct lane *lane)
-{
-    for (uint32_t i = 1; i < lane->count; i++) {
-        const struct step *a = step_at (tl, lane, i - 1), *b = step_at (tl, lane, i);
-        for (uint32_t d = 0; d < tl->dims; d++) {
-            if (b->free[d] < a->free[d])
-                return true;
-        }
-    }
-    return false;
-}
-
-void occupant_change (struct timeline *tl, uint32_t node, const struct shape *s,
-                             uint32_t owner, uint32_t tasks, time_us start, time_us end, int sign)
-{
-    struct occupant one = {.owner = owner,
-                           .procs = tasks * (uint32_t)s->procs,
-                           .access = s->needs.access,
-                           .start = start > tl->now ? start : tl->now,
-                           .end = end};
-
-    if (sign > 0)
-        occupant_add (tl, node, &one);
-    else
-        occupant_remove (tl, node, &one);
-}
-
-void lane_subtract (struct timeline *tl, struct lane *lane, uint32_t node, const struct shape *s,
-                    uint32_t tasks, bool first, time_us start, time_us end, int sign)
-{
-    uint32_t i = start <= tl->now ? 0 : step_split (tl, lane, start);
-    uint32_t stop = end == TIME_US_MAX ? lane->count : step_split (tl, lane, end);
-
-    for (; i < stop; i++) {
-        struct step *step = step_at (tl, lane, i);
-        if (s->req.exclusive) {
-            const int32_t *cap = row (tl->c, tl->c->cap, node);
-            for (uint32_t d = 0; d < tl->dims; d++)
-                step->free[d] -= sign * cap[d];
-            continue;
-        }
-        for (uint32_t d = 0; d < s->dim_count; d++)
-            step->free[s->dim[d]] -= sign * (int32_t)tasks * s->req.task.v[s->dim[d]];
-        if (tl->c->job_column && first)
-            step->free[tl->c->job_column] -= sign;
-    }
-}
-
-void lane_listed (struct timeline *tl, uint32_t node)
-{
-    uint64_t bit = UINT64_C (1) << (node & 63);
-
-    if (!tl->lane[node].falls) {
-        tl->falls[node >> 6] &= ~bit;
-        return;
-    }
-    tl->falls[node >> 6] |= bit;
-    if (!tl->listed[node]) {
-        tl->listed[node] = 1;
-        tl->falling[tl->falling_count++] = node;
-    }
-}
 
 /* first: no other req of the same job is there. */
 static void lane_take (struct timeline *tl, uint32_t node, const struct shape *s, uint32_t tasks,
@@ -176,6 +45,23 @@ void lanes_take (struct timeline *tl, const uint32_t *shape, const struct alloca
     }
 }
 
+/* For nodes that are asleep. */
+static void taken_note (struct timeline *tl, const struct wanted *w, const struct allocation *a,
+                 time_us start, time_us end, int sign, bool running)
+{
+    if (tl->awake == NULL)
+        return;
+    if (tl->taken_count == tl->taken_cap) {
+        uint32_t cap = tl->taken_cap ? tl->taken_cap * 2 : 128;
+        struct taken *more = arena_alloc (tl->arena, cap * sizeof *more);
+        if (tl->taken_count)
+            memcpy (more, tl->taken, tl->taken_count * sizeof *more);
+        tl->taken = more;
+        tl->taken_cap = cap;
+    }
+    tl->taken[tl->taken_count++] = (struct taken){w->shape, *a, start, end, sign, running};
+}
+
 void timeline_take (struct timeline *tl, const struct wanted *w, const struct allocation *a,
                     time_us start, time_us end, int sign)
 {
@@ -207,73 +93,6 @@ void timeline_restrict (struct timeline *tl, const struct allocation *a)
 }
 
 /* --- counting ----------------------------------------------------------------------------- */
-
-uint32_t lane_fit (const struct timeline *tl, const struct shape *s, uint32_t node, time_us start,
-                   time_us end)
-{
-    const struct lane *lane = &tl->lane[node];
-    uint32_t i, fit;
-
-    if (lane->count == 0)
-        return 0;
-    i = step_find (tl, lane, start);
-    fit = step_fit (tl, s, node, step_at (tl, lane, i));
-    if (!lane->falls)
-        return fit;
-    while (fit > 0 && ++i < lane->count && step_at (tl, lane, i)->t < end) {
-        uint32_t next = step_fit (tl, s, node, step_at (tl, lane, i));
-        if (next < fit)
-            fit = next;
-    }
-    return fit;
-}
-
-uint32_t next_of (const struct timeline *tl, const struct shape *s, const uint64_t *one,
-                  const uint64_t *other, uint32_t n)
-{
-    const uint64_t *only = tl->only ? tl->only->word : NULL;
-    const uint64_t *suits = s->everywhere ? NULL : s->nodes.word;
-
-    for (uint32_t w = n >> 6; w < bitset_words (tl->node_count); w++) {
-        uint64_t word = (one ? one[w] : UINT64_MAX) & (other ? other[w] : UINT64_MAX) &
-                        (only ? only[w] : UINT64_MAX) & (suits ? suits[w] : UINT64_MAX);
-        for (word &= w == n >> 6 ? UINT64_MAX << (n & 63) : UINT64_MAX; word; word &= word - 1) {
-            uint32_t node = w * 64 + (uint32_t)__builtin_ctzll (word);
-            if (node >= tl->node_count)
-                break;
-            if (node_plannable (tl->c, node))
-                return node;
-        }
-    }
-    return tl->node_count;
-}
-
-/* At the present moment only open nodes come into question. */
-uint32_t next_node (const struct timeline *tl, const struct shape *s, time_us start, uint32_t n)
-{
-    return next_of (tl, s, start <= tl->now        ? tl->c->open.word
-                           : start == tl->reach_at ? tl->reach
-                                                   : NULL,
-                    NULL, n);
-}
-
-const uint32_t *open_nodes (struct timeline *tl, uint32_t *count)
-{
-    const struct cluster *c = tl->c;
-
-    if (tl->open == NULL || c->run_count > tl->open_run + tl->open_count / 64) {
-        if (tl->open == NULL)
-            tl->open = arena_alloc (tl->arena, (tl->node_count + 1) * sizeof *tl->open);
-        tl->open_run = c->run_count;
-        tl->open_count = 0;
-        for (uint32_t w = 0; w < bitset_words (tl->node_count); w++) {
-            for (uint64_t bits = c->open.word[w]; bits; bits &= bits - 1)
-                tl->open[tl->open_count++] = w * 64 + (uint32_t)__builtin_ctzll (bits);
-        }
-    }
-    *count = tl->open_count;
-    return tl->open;
-}
 
 uint64_t timeline_count (struct timeline *tl, const struct shape *s, time_us start,
                          duration_us duration, uint64_t enough)
@@ -320,111 +139,7 @@ static uint32_t lane_rises (struct timeline *tl, const struct shape *s, uint32_t
     return first;
 }
 
-enum { STEPS_LOCAL = 64 };
-
-static void change_add (struct timeline *tl, uint32_t bound, bool down, uint32_t node,
-                        int64_t change)
-{
-    if (tl->moves)
-        move_add (tl, bound, down, node, change);
-    else if (down)
-        tl->down[bound] += change;
-    else
-        tl->up[bound] += change;
-}
-
 /* Of a lane: from t on so many tasks fit, until the next. */
-struct fits {
-    time_us t;
-    uint32_t bound;
-    uint32_t fit;
-};
-
-static uint32_t least_of (const struct fits *run, uint32_t first, uint32_t last)
-{
-    uint32_t least = run[first].fit;
-
-    while (++first <= last)
-        least = run[first].fit < least ? run[first].fit : least;
-    return least;
-}
-
-/* Steps of the lane from `from` on, those that begin before `beyond`, into run; steps on which as many fit as
- * on the one before are left out. */
-static uint32_t lane_fits (const struct timeline *tl, const struct shape *s, uint32_t node,
-                           time_us from, time_us beyond, struct fits *run)
-{
-    const struct lane *lane = &tl->lane[node];
-    uint32_t i = step_find (tl, lane, from), n = 0;
-    const struct step *step = step_at (tl, lane, i);
-
-    do {
-        uint32_t fit = step_fit (tl, s, node, step);
-        if (n == 0 || run[n - 1].fit != fit)
-            run[n++] = (struct fits){step->t, step->bound, fit};
-        step = step_at (tl, lane, ++i);
-    } while (i < lane->count && step->t <= beyond);
-    return n;
-}
-
-/* Room for that of a long lane: kept, since one question looks at thousands of them. */
-static struct fits *fits_room (struct timeline *tl, uint32_t count)
-{
-    if (count > tl->fits_cap) {
-        tl->fits_cap = count * 2;
-        tl->fits = arena_alloc (tl->arena, tl->fits_cap * sizeof *tl->fits);
-    }
-    return tl->fits;
-}
-
-/* Any lane: the least over a window of steps that slides from `from` on. Changes go to up[bound]
- * where the window leaves a step, to down[bound] where it reaches one (at bound - duration + 1).
- * Starts after `until` are not looked at. */
-struct slide lane_slides (struct timeline *tl, const struct shape *s, uint32_t node, time_us from,
-                          time_us until, duration_us duration)
-{
-    struct fits local[STEPS_LOCAL], *run = local;
-    time_us to = time_add (from, duration);
-    uint32_t count, first = 0, last = 0, least;
-    struct slide slide;
-
-    if (tl->lane[node].count > STEPS_LOCAL)
-        run = fits_room (tl, tl->lane[node].count);
-    count = lane_fits (tl, s, node, from, time_add (until, duration), run);
-    while (last + 1 < count && run[last + 1].t < to)
-        last++;
-    least = least_of (run, first, last);
-    slide = (struct slide){least, false};
-    while (first + 1 < count) {
-        time_us leaves = run[first + 1].t;
-        time_us reaches = last + 1 < count ? run[last + 1].t - duration + 1 : TIME_US_MAX;
-        bool leave = leaves <= reaches;
-        uint32_t next;
-        if (leaves > until && reaches > until)
-            break;
-        if (leave)
-            first++;
-        if (reaches <= leaves)
-            last++;
-        if (last < first)
-            last = first;
-        if (leave) /* rises only if what was left was the least */
-            next = run[first - 1].fit > least && !(reaches <= leaves) ? least
-                                                                      : least_of (run, first, last);
-        else
-            next = run[last].fit < least ? run[last].fit : least;
-        if (next == least)
-            continue;
-        slide.moves = true;
-        if (leave)
-            change_add (tl, run[first].bound, false, node, (int64_t)next - least);
-        else
-            change_add (tl, run[last].bound, true, node, (int64_t)next - least);
-        least = next;
-    }
-    return slide;
-}
-
 /* Fills up and down for all lanes; returns what fits at `from`. */
 static int64_t changes_fill (struct timeline *tl, const struct shape *s, duration_us duration,
                              time_us from, time_us until)
@@ -840,30 +555,4 @@ uint32_t timeline_lacks (struct timeline *tl, const struct wanted *w, const stru
         lanes_take (tl, w->shape, &one, start, end, -1, false, NULL);
     }
     return lacks;
-}
-
-int timeline_conflict (struct cluster *c, const struct rsv_spec *spec, const struct allocation *a,
-                       time_us now, struct err *err)
-{
-    struct arena *arena = arena_create (0);
-    struct timeline *tl = timeline_make (c, arena, now, false, (struct rsv_id){0});
-    uint32_t shape[REQS_MAX], lacks, access = access_of (c, spec->who);
-    struct wanted w = {spec->req_count, spec->req, shape, spec->licence_count, spec->licence};
-    int rc = 0;
-
-    for (uint32_t r = 0; r < spec->req_count; r++)
-        shape[r] = shape_intern (c, &spec->req[r], access, spec->who ? spec->who->cred : NULL);
-    lacks = timeline_lacks (tl, &w, a, spec->start, spec->end);
-    if (lacks == a->count)
-        rc = err_set (err, ERR_CONFLICT, "reservation %llu: too few licences in that time",
-                      (unsigned long long)spec->id.v);
-    else if (lacks != UINT32_MAX)
-        rc = err_set (err, ERR_CONFLICT,
-                      "reservation %llu: node %u has no room for %u tasks in that time",
-                      (unsigned long long)spec->id.v, a->item[lacks].node.v,
-                      a->item[lacks].tasks);
-    for (uint32_t r = 0; r < spec->req_count; r++)
-        shape_release (c, shape[r]);
-    arena_destroy (arena);
-    return rc;
 }

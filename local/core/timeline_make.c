@@ -9,31 +9,6 @@
 
 #include <string.h>
 
-/* What was taken while nodes were asleep. Nothing here is owned. */
-struct taken {
-    const uint32_t *shape; /* by req */
-    struct allocation allocation;
-    time_us start, end;
-    int sign;
-    bool running;
-};
-
-void taken_note (struct timeline *tl, const struct wanted *w, const struct allocation *a,
-                 time_us start, time_us end, int sign, bool running)
-{
-    if (tl->awake == NULL)
-        return;
-    if (tl->taken_count == tl->taken_cap) {
-        uint32_t cap = tl->taken_cap ? tl->taken_cap * 2 : 128;
-        struct taken *more = arena_alloc (tl->arena, cap * sizeof *more);
-        if (tl->taken_count)
-            memcpy (more, tl->taken, tl->taken_count * sizeof *more);
-        tl->taken = more;
-        tl->taken_cap = cap;
-    }
-    tl->taken[tl->taken_count++] = (struct taken){w->shape, *a, start, end, sign, running};
-}
-
 /* --- running jobs --------------------------------------------------------------------------- */
 
 /* What one placement of a running job gives back at its end. */
@@ -279,4 +254,30 @@ void timeline_wake (struct timeline *tl)
         const struct taken *t = &tl->taken[i];
         lanes_take (tl, t->shape, &t->allocation, t->start, t->end, t->sign, t->running, asleep);
     }
+}
+
+int timeline_conflict (struct cluster *c, const struct rsv_spec *spec, const struct allocation *a,
+                       time_us now, struct err *err)
+{
+    struct arena *arena = arena_create (0);
+    struct timeline *tl = timeline_make (c, arena, now, false, (struct rsv_id){0});
+    uint32_t shape[REQS_MAX], lacks, access = access_of (c, spec->who);
+    struct wanted w = {spec->req_count, spec->req, shape, spec->licence_count, spec->licence};
+    int rc = 0;
+
+    for (uint32_t r = 0; r < spec->req_count; r++)
+        shape[r] = shape_intern (c, &spec->req[r], access, spec->who ? spec->who->cred : NULL);
+    lacks = timeline_lacks (tl, &w, a, spec->start, spec->end);
+    if (lacks == a->count)
+        rc = err_set (err, ERR_CONFLICT, "reservation %llu: too few licences in that time",
+                      (unsigned long long)spec->id.v);
+    else if (lacks != UINT32_MAX)
+        rc = err_set (err, ERR_CONFLICT,
+                      "reservation %llu: node %u has no room for %u tasks in that time",
+                      (unsigned long long)spec->id.v, a->item[lacks].node.v,
+                      a->item[lacks].tasks);
+    for (uint32_t r = 0; r < spec->req_count; r++)
+        shape_release (c, shape[r]);
+    arena_destroy (arena);
+    return rc;
 }

@@ -1,4 +1,5 @@
-/* timeline_state: the inside of a timeline, for timeline.c and choose.c only. */
+/* timeline_state: the inside of a timeline. Internal to local/core: lane.c and changes.c (one node), view.c (through an ACL
+ * class's eyes), timeline.c (all nodes), timeline_make.c (how it comes about), choose.c and pick.c (which nodes). */
 #ifndef NUI_LOCAL_CORE_TIMELINE_STATE_H
 #define NUI_LOCAL_CORE_TIMELINE_STATE_H
 
@@ -82,6 +83,28 @@ struct sums {
     uint32_t cap;
 };
 
+/* What was taken while nodes were asleep. Nothing here is owned. */
+struct taken {
+    const uint32_t *shape; /* by req */
+    struct allocation allocation;
+    time_us start, end;
+    int sign;
+    bool running;
+};
+
+/* Changes of what fits, node by node. */
+struct move {
+    uint32_t node;
+    uint32_t next; /* + 1 */
+    int64_t change;
+};
+
+struct moves {
+    uint32_t *up, *down; /* [bound]: the first of its moves, + 1 */
+    struct move *list;
+    uint32_t count, cap;
+};
+
 struct timeline {
     struct cluster *c;
     struct arena *arena;
@@ -109,7 +132,7 @@ struct timeline {
     struct candidate *candidate; /* room for one per node, once needed */
     struct fits *fits; /* of a lane with many steps, while it is looked at */
     uint32_t fits_cap;
-    struct moves *moves;        /* while changes are wanted node by node: see group.c */
+    struct moves *moves;        /* while changes are wanted node by node */
     struct sums *sums;          /* group.c */
     const struct bitset *only;  /* while a candidate set is tried: no other nodes */
     struct occupants *who;      /* NULL: it does not matter */
@@ -157,7 +180,7 @@ static inline void lane_forward (const struct timeline *tl, const struct lane *l
         step_at (tl, lane, 0)->t = tl->now;
 }
 
-/* --- timeline.c, for view.c --------------------------------------------------------------- */
+/* --- lane.c ------------------------------------------------------------------------------- */
 
 /* Makes a step begin at t; returns its index. */
 uint32_t step_split (struct timeline *tl, struct lane *lane, time_us t);
@@ -168,22 +191,34 @@ bool lane_falls (const struct timeline *tl, const struct lane *lane);
 /* Makes sure that there is such a bound; returns its number. */
 uint32_t bound_intern (struct timeline *tl, time_us t);
 void bounds_reserve (struct timeline *tl, uint32_t need);
-/* Is this the first req of the allocation on its node? (Only where jobs are counted per node.) */
-bool first_there (const struct timeline *tl, const struct allocation *a, uint32_t i);
 /* start counts from now at the earliest, so that what is taken and given back is the same. */
 void occupant_change (struct timeline *tl, uint32_t node, const struct shape *s, uint32_t owner,
                       uint32_t tasks, time_us start, time_us end, int sign);
-/* Takes (gives back) on nodes of the allocation that are of these; NULL: on all. */
-void lanes_take (struct timeline *tl, const uint32_t *shape, const struct allocation *a,
-                 time_us start, time_us end, int sign, bool running, const uint64_t *only);
 /* The lane of the node is in the list and the bits of those that fall, or not, as its flag says. */
 void lane_listed (struct timeline *tl, uint32_t node);
+/* When the node stops being able to run so many tasks. */
+time_us free_until (const struct timeline *tl, const struct shape *s, uint32_t node, time_us end,
+                    uint32_t fit);
+/* Tasks that fit on one node through [start, end). */
+uint32_t lane_fit (const struct timeline *tl, const struct shape *s, uint32_t node, time_us start,
+                   time_us end);
+/* All nodes that may have room at the present moment, by number; some may have none by now. */
+const uint32_t *open_nodes (struct timeline *tl, uint32_t *count);
+/* The next node of these, as bits (NULL: all), that may be taken at all; node_count: none. */
+uint32_t next_of (const struct timeline *tl, const struct shape *s, const uint64_t *one,
+                  const uint64_t *other, uint32_t n);
+/* The first node from n on that could take a task of the shape at `start`; node_count: none. */
+uint32_t next_node (const struct timeline *tl, const struct shape *s, time_us start, uint32_t n);
 
-/* --- timeline_make.c ------------------------------------------------------------------------ */
+/* --- changes.c ---------------------------------------------------------------------------- */
 
-/* For nodes that are asleep. */
-void taken_note (struct timeline *tl, const struct wanted *w, const struct allocation *a,
-                 time_us start, time_us end, int sign, bool running);
+/* What fits at the first of the possible starts, and is it ever more or less? */
+struct slide {
+    uint32_t fit;
+    bool moves;
+};
+struct slide lane_slides (struct timeline *tl, const struct shape *s, uint32_t node, time_us from,
+                          time_us until, duration_us duration);
 
 /* --- view.c ------------------------------------------------------------------------------- */
 
@@ -263,9 +298,6 @@ static inline void pick_node (struct pick *pick, uint32_t node, uint32_t fit)
     pick->left -= tasks;
 }
 
-/* When the node stops being able to run so many tasks. */
-time_us free_until (const struct timeline *tl, const struct shape *s, uint32_t node, time_us end,
-                    uint32_t fit);
 bool pick_contiguous (struct timeline *tl, const struct shape *s, time_us start, time_us end,
                       struct pick *pick);
 void pick_balanced (struct timeline *tl, const struct shape *s, time_us start, time_us end,
@@ -289,7 +321,6 @@ void down_enter (struct timeline *tl);
 
 /* --- group.c: candidate sets ---------------------------------------------------------------- */
 
-void move_add (struct timeline *tl, uint32_t bound, bool down, uint32_t node, int64_t change);
 /* As timeline_count, timeline_earliest and timeline_starts, for the best of the candidate sets. */
 uint64_t group_count (struct timeline *tl, const struct shape *s, time_us start, time_us end,
                       uint64_t enough);
@@ -303,23 +334,10 @@ uint32_t group_order (struct timeline *tl, const struct wanted *w, time_us start
 
 /* --- timeline.c ------------------------------------------------------------------------------ */
 
-/* What fits at the first of the possible starts, and is it ever more or less? */
-struct slide {
-    uint32_t fit;
-    bool moves;
-};
-struct slide lane_slides (struct timeline *tl, const struct shape *s, uint32_t node, time_us from,
-                          time_us until, duration_us duration);
-
-/* Tasks that fit on one node through [start, end). */
-uint32_t lane_fit (const struct timeline *tl, const struct shape *s, uint32_t node, time_us start,
-                   time_us end);
-/* All nodes that may have room at the present moment, by number; some may have none by now. */
-const uint32_t *open_nodes (struct timeline *tl, uint32_t *count);
-/* The next node of these, as bits (NULL: all), that may be taken at all; node_count: none. */
-uint32_t next_of (const struct timeline *tl, const struct shape *s, const uint64_t *one,
-                  const uint64_t *other, uint32_t n);
-/* The first node from n on that could take a task of the shape at `start`; node_count: none. */
-uint32_t next_node (const struct timeline *tl, const struct shape *s, time_us start, uint32_t n);
+/* Is this the first req of the allocation on its node? (Only where jobs are counted per node.) */
+bool first_there (const struct timeline *tl, const struct allocation *a, uint32_t i);
+/* Takes (gives back) on nodes of the allocation that are of these; NULL: on all. */
+void lanes_take (struct timeline *tl, const uint32_t *shape, const struct allocation *a,
+                 time_us start, time_us end, int sign, bool running, const uint64_t *only);
 
 #endif
