@@ -44,7 +44,9 @@ static bool funds_promised (const struct ledger_view *view, const struct ledger_
     return funds_usable (view, account, alloc, f) && !freeze_of_grant (view, alloc);
 }
 
-credit_micro funds_available (const struct ledger_view *view, const struct ledger_account *account,
+/* What the account can still promise: the room of its usable allocations, less what any of its
+ * allocations is below its limit. Negative when overdrawn. */
+static credit_micro funds_available (const struct ledger_view *view, const struct ledger_account *account,
                               const struct funding *f)
 {
     __int128 sum = 0;
@@ -56,7 +58,8 @@ credit_micro funds_available (const struct ledger_view *view, const struct ledge
     return clamp (sum);
 }
 
-credit_micro funds_overdraft (const struct ledger_account *account)
+/* By how much its allocations are below their limits. */
+static credit_micro funds_overdraft (const struct ledger_account *account)
 {
     __int128 sum = 0;
     for (uint32_t i = 0; i < account->alloc_count; i++)

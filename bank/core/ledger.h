@@ -890,7 +890,6 @@ void ledger_add_move (struct ledger_view *view, int64_t op_id);
 struct ledger_pin *ledger_add_pin (struct ledger_view *view, int64_t id);
 
 /* NULL when not in the view. */
-struct ledger_recon *ledger_recon_by_id (const struct ledger_view *view, int64_t id);
 struct ledger_pin *ledger_pin_by_id (const struct ledger_view *view, int64_t id);
 struct ledger_paid *ledger_paid_of (const struct ledger_view *view, int64_t op_id);
 /* NULL: it is not frozen. */

@@ -59,13 +59,7 @@ bool funds_may_use (const struct ledger_view *view, const struct ledger_account 
 /* Whether an allocation may pay for it. */
 bool funds_usable (const struct ledger_view *view, const struct ledger_account *account,
                    const struct ledger_alloc *alloc, const struct funding *f);
-/* What the account can still promise: the room of its usable allocations, less what any of its
- * allocations is below its limit. Negative when overdrawn. */
-credit_micro funds_available (const struct ledger_view *view, const struct ledger_account *account,
-                              const struct funding *f);
 bool funds_overdrawn (const struct ledger_account *account);
-/* By how much its allocations are below their limits. */
-credit_micro funds_overdraft (const struct ledger_account *account);
 /* What the account's project owes from allocations that ended below zero. */
 credit_micro funds_debt (const struct ledger_view *view, const struct ledger_account *account);
 /* Examines one candidate for an amount. Returns true when it can pay; else fills *why. */
@@ -127,8 +121,6 @@ bool nodes_same (const struct ledger_ask *ask, const char *text);
 
 /* ---- bounds.c: what was signed of one hold or charge ---- */
 
-/* The processors that a part may have at a site: those of its tasks, or of whole nodes. */
-int64_t bounds_procs (const struct ledger_bounds *b, const struct ledger_site *site);
 /* Thousandths of processor equivalents that so many processors and so much memory may count as. */
 int64_t bounds_pe (const struct ledger_site *site, int64_t procs, int64_t memory_mb);
 /* True, and why, for a hold of a signed job beyond that. */
@@ -206,16 +198,12 @@ bool deposit_malformed (struct ledger_view *view, const struct ledger_request *r
 /* True, with the sentence, when a name may not be one. */
 bool name_refused (struct ledger_view *view, const char *what, const char *name,
                    struct ledger_outcome *out);
-/* The account that a site's earnings go to is made when it gets its first rate. */
-void site_account (struct ledger_view *view, struct ledger_site *site);
 /* What a card says about a job; false, with a sentence, when it names others of a kind but not the
  * job's (terms are then filled as if it said 1). */
 bool rate_terms (struct ledger_view *view, const struct ledger_rate *rate,
                  const struct ledger_ask *ask, enum price_rounding rounding,
                  struct price_terms *terms, const char **why_out);
-/* The parts of it that are for a machine, and for nodes by type (count 0: not known). */
-bool rate_machine (struct ledger_view *view, const struct ledger_rate *rate, const char *machine,
-                   struct price_terms *terms, const char **why_out);
+/* The part of it that is for nodes by type (count 0: not known). */
 bool rate_nodes (struct ledger_view *view, const struct ledger_rate *rate,
                  const struct ledger_nodes *nodes, uint32_t count, enum price_rounding rounding,
                  struct price_terms *terms, const char **why_out);

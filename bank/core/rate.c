@@ -67,7 +67,7 @@ static int64_t nodes_unsaid (const struct ledger_rate *rate, enum price_rounding
     return rounding == PRICE_HOLD ? dearest : other;
 }
 
-bool rate_machine (struct ledger_view *view, const struct ledger_rate *rate, const char *machine,
+static bool rate_machine (struct ledger_view *view, const struct ledger_rate *rate, const char *machine,
                    struct price_terms *terms, const char **why_out)
 {
     return multiplier (view, rate, LEDGER_FACTOR_MACHINE, "machine", machine, &terms->machine_ppm,
@@ -247,6 +247,25 @@ static bool card_refused (struct ledger_view *view, const struct ledger_request 
     return err.code != 0;
 }
 
+/* The site's own account exists from its first rate on. */
+static void site_account (struct ledger_view *view, struct ledger_site *site)
+{
+    if (site->earned_account_id != LEDGER_ID_SITES)
+        return;
+    struct ledger_account *account = ledger_add_account (
+        view, view->next.account++, arena_printf (view->arena, "site:%s", site->name));
+    account->is_new = true;
+    account->op_id = view->next.op;
+    struct ledger_alloc *alloc =
+        ledger_add_alloc (view, view->next.allocation++, account->id, 0, TIME_US_MAX);
+    alloc->description = arena_printf (view->arena, "earned by site %s", site->name);
+    alloc_touch (view, alloc);
+    alloc->is_new = true;
+    alloc->op_id = view->next.op;
+    site->earned_account_id = account->id;
+    site->earned_alloc_id = alloc->id;
+}
+
 void decide_rate (struct ledger_view *view, const struct ledger_request *req,
                   struct ledger_outcome *out)
 {
@@ -346,23 +365,4 @@ struct price_terms hold_terms (struct ledger_view *view, const struct ledger_hol
     terms.class_ppm = hold->class_ppm;
     terms.group_ppm = hold->group_ppm;
     return terms;
-}
-
-/* The site's own account exists from its first rate on. */
-void site_account (struct ledger_view *view, struct ledger_site *site)
-{
-    if (site->earned_account_id != LEDGER_ID_SITES)
-        return;
-    struct ledger_account *account = ledger_add_account (
-        view, view->next.account++, arena_printf (view->arena, "site:%s", site->name));
-    account->is_new = true;
-    account->op_id = view->next.op;
-    struct ledger_alloc *alloc =
-        ledger_add_alloc (view, view->next.allocation++, account->id, 0, TIME_US_MAX);
-    alloc->description = arena_printf (view->arena, "earned by site %s", site->name);
-    alloc_touch (view, alloc);
-    alloc->is_new = true;
-    alloc->op_id = view->next.op;
-    site->earned_account_id = account->id;
-    site->earned_alloc_id = alloc->id;
 }

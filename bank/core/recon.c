@@ -4,6 +4,16 @@
 
 #include "bank/core/ledger_impl.h"
 
+static struct ledger_recon *ledger_recon_by_id (const struct ledger_view *view, int64_t id)
+{
+    for (uint32_t i = 0; i < view->recons.count; i++) {
+        struct ledger_recon *row = view->recons.item[i];
+        if (row->id == id)
+            return row;
+    }
+    return NULL;
+}
+
 struct ledger_recon *ledger_add_recon (struct ledger_view *view, int64_t id)
 {
     struct ledger_recon *row = ledger_recon_by_id (view, id);
@@ -14,16 +24,6 @@ struct ledger_recon *ledger_add_recon (struct ledger_view *view, int64_t id)
     row->owner = "";
     vec_push (view, &view->recons, row);
     return row;
-}
-
-struct ledger_recon *ledger_recon_by_id (const struct ledger_view *view, int64_t id)
-{
-    for (uint32_t i = 0; i < view->recons.count; i++) {
-        struct ledger_recon *row = view->recons.item[i];
-        if (row->id == id)
-            return row;
-    }
-    return NULL;
 }
 
 void ledger_add_move (struct ledger_view *view, int64_t op_id)

@@ -17,7 +17,8 @@ static bool idle_before (const struct cluster *c, uint32_t slot, time_us submit,
     return job->spec.id.v < id;
 }
 
-uint32_t idle_position (const struct cluster *c, time_us submit, uint64_t id)
+/* Position of (submit, id) in the idle list: where it is or would be. */
+static uint32_t idle_position (const struct cluster *c, time_us submit, uint64_t id)
 {
     uint32_t low = 0, high = c->idle_count;
 

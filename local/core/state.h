@@ -382,8 +382,6 @@ void *heap_copy (const void *bytes, size_t len); /* aborts when out of memory */
 
 /* --- state.c ----------------------------------------------------------------------------- */
 
-/* Position of (submit, id) in the idle list: where it is or would be. */
-uint32_t idle_position (const struct cluster *c, time_us submit, uint64_t id);
 void idle_insert (struct cluster *c, uint32_t slot);
 void idle_remove (struct cluster *c, uint32_t slot);
 void run_insert (struct cluster *c, uint32_t slot);
