@@ -248,6 +248,8 @@ static void report_send (struct peer *peer)
         log_event (link->config.log, LOG_LEVEL_ERROR, "meta", "outbox_unreadable", "error=\"%s\"",
                    err.text);
     report.events_from = first_of (link);
+    if (local_store_outbox_position (link->config.store, STORE_OUTBOX_META, NULL, &report.events_next, &err) == 0)
+        report.events_next++;
     report.n_events = b->count;
     report.events = b->list;
     struct rpccallout_config call = {

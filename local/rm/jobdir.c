@@ -7,6 +7,8 @@
 #include "local/rm/supervise_file.h"
 #include "proto/base/strbuf.h"
 
+static const char LEFT_OVER[] = "forgotten";
+
 enum { NAME_OUT_MAX = 200, ASIDE_MAX = 1000 };
 
 void jobdir_key (const char *job_id, uint32_t incarnation, char out[JOBDIR_KEY_MAX])
@@ -93,6 +95,7 @@ void jobdir_spec_begin (struct strbuf *b, const struct rm_job *job, const struct
     snprintf (uid, sizeof uid, "%lu", (unsigned long)pw->pw_uid);
     jobdir_spec_add (b, "job_id", job->job_id);
     jobdir_spec_add (b, "mark", jobdir_or (job->mark, ""));
+    jobdir_spec_add (b, "hold", jobdir_or (job->hold, ""));
     jobdir_spec_add (b, "account", pw->pw_name);
     jobdir_spec_add (b, "uid", uid);
     jobdir_spec_add (b, "stdout", jobdir_or (job->stdout_name, "stdout"));
@@ -313,6 +316,51 @@ uint64_t jobdir_number_max (const char *parent, const char *site)
     if (dir)
         closedir (dir);
     return most;
+}
+
+static void left_look (int parent, const char *name, const char *site, void (*fn) (void *arg, const struct jobdir_left *left),
+                       void *arg)
+{
+    char key[JOBDIR_KEY_MAX];
+    size_t len = strlen (site), size = 0;
+    if (strncmp (name, site, len) != 0 || name[len] != '.' || strlen (name) >= JOBDIR_KEY_MAX)
+        return;
+    char *end, *more;
+    unsigned long long number = strtoull (name + len + 1, &end, 10);
+    unsigned long incarnation = *end == '-' ? strtoul (end + 1, &more, 10) : 0;
+    char id[JOBDIR_KEY_MAX];
+    snprintf (id, sizeof id, "%.*s", (int)(end - name), name);
+    jobdir_key (id, (uint32_t)incarnation, key);
+    int dir = strcmp (key, name) == 0 ? openat (parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    if (dir < 0)
+        return;
+    bool over = faccessat (dir, "status", F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+                faccessat (dir, LEFT_OVER, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    char *spec = over ? NULL : file_read_all (dir, "spec", &size);
+    const char *mark = spec ? spec_get (spec, size, "mark") : NULL, *its = spec ? spec_get (spec, size, "job_id") : NULL;
+    if (mark && its && strcmp (its, id) == 0 && jobdir_of_check (dir, id, mark, NULL) == 0)
+        fn (arg, &(struct jobdir_left){number, id, mark, jobdir_or (spec_get (spec, size, "hold"), ""), (uint32_t)incarnation});
+    free (spec);
+    close (dir);
+}
+
+void jobdir_left_each (const char *parent, const char *site,
+                       void (*fn) (void *arg, const struct jobdir_left *left), void *arg)
+{
+    DIR *dir = opendir (parent);
+    for (struct dirent *e; dir && (e = readdir (dir));)
+        left_look (dirfd (dir), e->d_name, site, fn, arg);
+    if (dir)
+        closedir (dir);
+}
+
+void jobdir_left_over (const char *parent, const char *key)
+{
+    char path[4096];
+    snprintf (path, sizeof path, "%s/%s/%s", parent, key, LEFT_OVER);
+    int fd = open (path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd >= 0)
+        close (fd);
 }
 
 int jobdir_output_open (int parent, const char *job_id, uint32_t incarnation, const char *mark,

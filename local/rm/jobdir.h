@@ -29,7 +29,7 @@ int jobdir_check (const struct rm_job *job, struct passwd *pw, char *buf, size_t
 int jobdir_parent (const char *path, char **path_out, int *fd_out, struct err *err);
 /* "key=value" and its NUL. */
 void jobdir_spec_add (struct strbuf *b, const char *key, const char *value);
-/* What every resource manager's spec says of a job: job_id, mark, account, uid, stdout, stderr. */
+/* What every resource manager's spec says of a job: job_id, mark, hold, account, uid, stdout, stderr. */
 void jobdir_spec_begin (struct strbuf *b, const struct rm_job *job, const struct passwd *pw);
 /* Variables that a job gets which does not set them itself. */
 void jobdir_env_each (const struct rm_job *job, const char *parent, const char *key,
@@ -47,6 +47,17 @@ int jobdir_make (int parent, const struct rm_job *job, const char *key, const st
 /* An open directory, or -1: ERR_NOT_FOUND, also where it is not ours or has another mark; ERR_IO. */
 int jobdir_open (int parent, const char *job_id, uint32_t incarnation, const char *mark,
                  struct err *err);
+/* A run that was handed over and of which no end is in its directory. */
+struct jobdir_left {
+    uint64_t number;
+    const char *job_id, *mark, *hold; /* of the bank; "": none */
+    uint32_t incarnation;
+};
+/* Every one of the site. Strings hold during the call. */
+void jobdir_left_each (const char *parent, const char *site,
+                       void (*fn) (void *arg, const struct jobdir_left *left), void *arg);
+/* The directory of that name is of a run that nobody knows, and that has ended: it is not told of again. */
+void jobdir_left_over (const char *parent, const char *key);
 /* The highest number that any job of the site has, or had, a directory of; 0: none. */
 uint64_t jobdir_number_max (const char *parent, const char *site);
 /* rm_ops.output_open. */

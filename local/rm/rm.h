@@ -25,6 +25,7 @@ struct rm_job {
     const char *job_id;        /* "alpha.17" */
     uint32_t incarnation;      /* 0, then one more for each restart */
     const char *mark;          /* which submission it is (see below); NULL or "": none */
+    const char *hold;          /* of the bank, for it; NULL or "": none */
     const char *local_account; /* of the operating system */
     time_us start;             /* launch then; at once when that is past */
     duration_us walltime;      /* TERM at the limit, KILL after the adapter's grace */

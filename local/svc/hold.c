@@ -100,8 +100,7 @@ int life_hold_again (struct svc *svc, struct site_job *job, int rc, struct err *
     return rc;
 }
 
-static int release_put (struct svc *svc, uint64_t number, const char *hold_id, const char *why,
-                        struct err *err)
+int life_hold_release (struct svc *svc, uint64_t number, const char *hold_id, const char *why, struct err *err)
 {
     Nui__Bank__V1__ReleaseRequest request = NUI__BANK__V1__RELEASE_REQUEST__INIT;
     char id[SITE_ID_MAX];
@@ -128,7 +127,7 @@ int life_hold_return (struct svc *svc, struct site_job *job, const char *why, st
     if (job->rec.hold_asked)
         rc = local_store_hold_unwant (svc->store, job->rec.hold_key, err);
     else if (*job->rec.hold_id)
-        rc = release_put (svc, job->rec.number, job->rec.hold_id, why, err);
+        rc = life_hold_release (svc, job->rec.number, job->rec.hold_id, why, err);
     if (rc == 0) {
         job->rec.hold_asked = false;
         *job->rec.hold_id = 0;
@@ -140,6 +139,6 @@ int life_answer_over (struct svc *svc, const struct bank_answer *answer, struct 
 {
     int rc = 0;
     if (answer->hold_id)
-        rc = release_put (svc, answer->job, answer->hold_id, answer->text ? answer->text : "no longer wanted", err);
+        rc = life_hold_release (svc, answer->job, answer->hold_id, answer->text ? answer->text : "no longer wanted", err);
     return rc ? rc : local_store_hold_delete (svc->store, answer->key, err);
 }

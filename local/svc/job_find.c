@@ -6,6 +6,16 @@
 #include "local/svc/svc_i.h"
 #include "proto/base/text.h"
 
+/* Its metascheduler is told neither that it is here nor that it is not. */
+static int stray_check (const struct svc *svc, const char *job_id, struct err *err)
+{
+    for (const struct svc_stray *s = svc->strays; s; s = s->hh.next)
+        if (strcmp (s->job_id, job_id) == 0)
+            return err_set (err, ERR_UNAVAILABLE, "job %.80s came after the moment to which site %s was restored, and is being ended",
+                            job_id, svc->site);
+    return 0;
+}
+
 int jobs_find (struct svc *svc, const struct rpccall *call, const char *job_id,
                const char *component, struct store_job *out, struct err *err)
 {
@@ -21,6 +31,8 @@ int jobs_find (struct svc *svc, const struct rpccall *call, const char *job_id,
     else
         rc = local_store_job_find (svc->store, settings_speakers (svc->settings, meta), job_id, component, out,
                                    err);
+    if (rc == ERR_NOT_FOUND && stray_check (svc, job_id, err) != 0)
+        return ERR_UNAVAILABLE;
     if (rc == ERR_NOT_FOUND)
         return err_set (err, rc, "job %.80s is not known at site %s", job_id, svc->site);
     return rc;

@@ -182,6 +182,7 @@ int life_launch (struct svc *svc, struct site_job *job, struct err *err)
         .job_id = site_id (svc, job->rec.number, id),
         .incarnation = job->rec.incarnation,
         .mark = mark,
+        .hold = job->rec.hold_id,
         .local_account = job->rec.local_account,
         .start = job->rec.launch_at,
         .walltime = limit_of (svc, job),

@@ -62,6 +62,7 @@ void rm_event_on (void *arg, const struct rm_event *event)
     }
     struct site_job *job = job_of_event (svc, event);
     if (!job) {
+        SVC_TELL (svc, rm_unknown, (svc, event));
         log_event (svc->log, LOG_LEVEL_WARN, "rm", "event_of_unknown_job", "job=%s", event->job_id);
         return;
     }

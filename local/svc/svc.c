@@ -32,7 +32,7 @@ static const struct svc_listener *const listeners[] = {
     &resv_listener,   &resv_charge_listener,     &mirror_listener, &notify_listener,      &forecast_listener,
     &statdir_listener, &forecast_record_listener, &charge_listener, &purge_listener,       &output_listener,
     &evict_listener,  &job_info_listener,            &links_listener,  &mode_listener,        &stageout_listener,
-    &staging_listener, &deferral_listener,        &replay_listener,
+    &staging_listener, &deferral_listener,        &replay_listener, &stray_listener,
     &rm_events_listener, NULL};
 
 /* --- creation ----------------------------------------------------------------------------- */

@@ -48,6 +48,7 @@
 #include "local/link/bank_link.h"
 #include "local/link/gridmap.h"
 #include "local/link/meta_link.h"
+#include "local/rm/jobdir.h"
 #include "local/rm/rm.h"
 #include "local/store/local_store.h"
 #include "local/svc/schedule.h"
@@ -164,6 +165,14 @@ struct passing {
     struct event *slice;
 };
 
+/* A run that a restored state has forgotten, until it has ended. */
+struct svc_stray {
+    char key[JOBDIR_KEY_MAX];
+    char job_id[JOBDIR_KEY_MAX];
+    uint32_t incarnation;
+    UT_hash_handle hh; /* by key */
+};
+
 struct svc {
     const struct svc_listener *const *listeners; /* to the first NULL */
     struct daemon *daemon;
@@ -177,6 +186,7 @@ struct svc {
     struct standing *standing; /* what SRCFG asks for */
     struct resv_idle *idles;   /* hash: what reservations keep idle at somebody's expense */
     char rsv_name[96];        /* of one of those, until the next is asked for */
+    struct svc_stray *strays; /* hash by key: stray.c */
     struct grid_number *grid_numbers; /* hash by metascheduler: replay.h */
     struct place place;
     char site[STORE_NAME_MAX];
@@ -251,6 +261,7 @@ struct svc_listener {
     void (*policy_changes) (struct svc *svc); /* nothing may look at the old one any more */
     void (*reloaded) (struct svc *svc);
     void (*polled) (struct svc *svc);    /* every RMPOLLINTERVAL, before the pass */
+    void (*rm_unknown) (struct svc *svc, const struct rm_event *event); /* of a job that there is not */
     void (*pass_begins) (struct svc *svc);
     void (*pass_done) (struct svc *svc); /* a pass of svc->pass_at has been acted on */
     void (*job_entered) (struct svc *svc, struct site_job *job); /* into the core's queue, also after a restart */
@@ -282,7 +293,7 @@ struct svc_listener {
 
 extern const struct svc_listener charge_listener, contact_listener, deferral_listener, evict_listener, fairshare_listener,
     follow_listener, forecast_listener, forecast_record_listener, history_listener, job_info_listener, links_listener, mirror_listener,
-    mode_listener, native_listener, notify_listener, output_listener, purge_listener, replay_listener,
+    mode_listener, native_listener, notify_listener, output_listener, purge_listener, replay_listener, stray_listener,
     resv_charge_listener, resv_listener, rm_events_listener, staging_listener, stageout_listener, statdir_listener, stats_listener,
     usage_listener;
 
@@ -500,6 +511,8 @@ int life_hold_prepare (struct svc *svc, struct site_job *job, time_us expected_s
 int life_hold_again (struct svc *svc, struct site_job *job, int rc, struct err *err);
 /* In a transaction: the bank's hold is given back through the outbox, or when its answer comes. */
 int life_hold_return (struct svc *svc, struct site_job *job, const char *why, struct err *err);
+/* In a transaction: that one. */
+int life_hold_release (struct svc *svc, uint64_t number, const char *hold_id, const char *why, struct err *err);
 /* In a transaction: the answer comes to nothing, and what it granted goes back. */
 int life_answer_over (struct svc *svc, const struct bank_answer *answer, struct err *err);
 void life_on_answer (void *arg, const struct bank_answer *answer);

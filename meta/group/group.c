@@ -448,7 +448,8 @@ static bool ended_event (const JobInfo *info, struct coalloc_event *event)
     case NUI__LOCAL__V1__JOB_STATE__JOB_FAILED:
     case NUI__LOCAL__V1__JOB_STATE__JOB_TIMEOUT:
         event->u.ended.outcome = COALLOC_FAILED;
-        event->u.ended.lost = strcmp (event->reason.code, "NodeFailure") == 0;
+        event->u.ended.lost = strcmp (event->reason.code, "NodeFailure") == 0 ||
+                              strcmp (event->reason.code, LOSS_FORGOTTEN) == 0;
         break;
     default:
         return false;

@@ -46,6 +46,7 @@ struct site {
     char name[COALLOC_NAME_MAX];
     struct link *link;
     uint64_t acked;            /* events applied */
+    struct site_inquiry *inquiry; /* svc/inquire.h; one allocation; NULL: none */
     bool told_lost;            /* svc/hooks.c */
     char machine[COALLOC_NAME_MAX]; /* by its last answer, for the bank */
 };

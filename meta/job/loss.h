@@ -12,6 +12,7 @@
 #include "meta/job/job.h"
 
 #define LOSS_CODE "SiteLost"
+#define LOSS_FORGOTTEN "Forgotten" /* its site, or we, were restored: svc/inquire.h */
 
 int loss_check (const JobMessage *job, struct err *err);
 /* What the sites are told; before the job is given to one. */

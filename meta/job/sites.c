@@ -94,6 +94,7 @@ void sites_destroy (struct metad *metad)
         if (site->report)
             nui__meta__v1__site_report__free_unpacked (site->report, NULL);
         free (site->table);
+        free (site->inquiry);
         free (site);
     }
     free (metad->site);

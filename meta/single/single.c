@@ -506,6 +506,12 @@ static void lost_again (struct gridjob *job, const char *why)
     place_again (job);
 }
 
+void single_forgotten (struct gridjob *job)
+{
+    lost_again (job, "was restored, and has forgotten it");
+    save (job);
+}
+
 /* Its site has been silent for so long that it has ended the job itself, or is gone. */
 static bool lost_take (struct gridjob *job)
 {

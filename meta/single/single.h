@@ -16,6 +16,9 @@ void single_cancel (struct gridjob *job, const char *who);
 /* The site's word on the job; part[0].info is already the new one. The caller saves. */
 void single_heard (struct gridjob *job);
 
+/* Its site was restored to a moment before the job came, and nothing of it runs there: it is placed anew. */
+void single_forgotten (struct gridjob *job);
+
 /* The best of the answers for this job and when it would start there; NULL: none within its bounds. */
 struct survey;
 struct survey_offer;

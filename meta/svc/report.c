@@ -5,6 +5,7 @@
 
 #include "meta/group/group.h"
 #include "meta/svc/hooks.h"
+#include "meta/svc/inquire.h"
 #include "meta/svc/handlers.h"
 #include "meta/job/job.h"
 #include "meta/job/peers.h"
@@ -110,6 +111,20 @@ static int report_apply (struct gridjob *job, uint32_t part, const JobInfo *info
     return rc ? rc : job_save (job, false, err);
 }
 
+/* What a site says of a part when asked. The job may be gone after it. */
+static void report_heard (struct gridjob *job, uint32_t part, const JobInfo *info)
+{
+    struct metad *metad = job->metad;
+    uint64_t number = job->number;
+    bool news = false;
+    struct err err;
+    err_clear (&err);
+    if (report_apply (job, part, info, &news, &err))
+        job_reload (metad, number);
+    else if (job_is_group (job) && job->part[part].info)
+        group_heard (job, part); /* also what another was told, and did not act on */
+}
+
 static int event_apply (struct reporting *r, const JobInfo *info, struct err *err)
 {
     uint32_t part = 0;
@@ -136,9 +151,8 @@ static int events_apply (struct reporting *r, const SiteReport *report, uint64_t
         const Nui__Meta__V1__JobEvent *event = report->events[i];
         if (event->sequence <= *acked)
             continue;
-        /* Contiguous only; but of a site never heard before the first event is where it begins, and so it is where
-         * what is missing was acknowledged by what we were before we were restored. */
-        if (event->sequence != *acked + 1 && *acked != 0 && event->sequence != report->events_from)
+        /* Contiguous only; but of a site never heard before the first event is where it begins. */
+        if (event->sequence != *acked + 1 && *acked != 0)
             break;
         rc = event->job ? event_apply (r, event->job, err) : 0;
         *acked = event->sequence;
@@ -268,14 +282,15 @@ void on_report (void *self, struct rpccall *call, const ProtobufCMessage *messag
     metad->reports++;
     struct reporting r = {metad, site, arena_create (0), NULL, 0};
     r.touched = arena_array (r.arena, report->n_events + 1, sizeof *r.touched);
-    uint64_t acked = site->acked;
+    uint64_t acked;
+    bool waits = inquire_report (metad, site, report, report_heard, &acked);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < report->n_grid_numbers; i++)
         rc = numbers_look (metad, site, report->grid_numbers[i], &err);
-    if (rc == 0 && report->n_events)
+    if (rc == 0 && report->n_events && !waits)
         rc = events_apply (&r, report, &acked, &err);
     if (rc == 0) {
-        site->acked = acked;
+        site->acked = waits ? site->acked : acked;
         touched_tell (&r);
         reply.events_acked = acked;
         reply.metascheduler = (char *)tlsid_self (metad->id)->name;
@@ -301,19 +316,15 @@ static void followed (void *arg, const struct rpc_result *result)
 {
     struct following *f = arg;
     struct gridjob *job = f->metad->stopping ? NULL : job_live (f->metad, f->number);
-    bool news = false, asked = result->status == RPC_OK || result->status == RPC_NOT_FOUND;
-    struct err err;
-    err_clear (&err);
+    bool asked = result->status == RPC_OK || result->status == RPC_NOT_FOUND;
     if (job && asked && job->lead && !job_is_elsewhere (job) && !job_ended (job) && !job->reloaded) {
         if (job_is_group (job))
             job->part[f->part].asked = true;
         else
             job->lead->asked_attempt = f->attempt;
         const JobInfo *info = result->status == RPC_OK ? (const JobInfo *)result->reply : NULL;
-        if (info && report_apply (job, f->part, info, &news, &err))
-            job_reload (f->metad, f->number);
-        else if (info && job_is_group (job) && job->part[f->part].info)
-            group_heard (job, f->part); /* also what another was told, and did not act on */
+        if (info)
+            report_heard (job, f->part, info);
     }
     free (f);
 }

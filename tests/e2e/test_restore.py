@@ -8,7 +8,8 @@ import os
 import shutil
 import sqlite3
 import subprocess
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import Path
 
 from fixture import GridCase, layout, main, wait_for
 
@@ -137,7 +138,8 @@ class Restore(GridCase):
         self.assertEqual(len(self.charges(ident)), 1)
 
     def test_a_site(self):
-        """What it has forgotten is not run twice, nor is another job taken for it; what it knew as running is found."""
+        """What it has forgotten is not run twice, nor is another job taken for it; what it knew as running is found. What
+        runs and is forgotten is ended, has failed, and costs nothing; what had not begun runs, once."""
         done = self.start("sdone", site="beta")
         self.end("sdone", done[0])
         held = self.start("sheld", site="beta")
@@ -148,31 +150,56 @@ class Restore(GridCase):
         self.end("safter", after[0])
         for ident in (done, held, after):
             self.charged(ident[0])
+        runs = self.start("sruns", site="beta")
+        nodes, procs = layout.SITES["beta"]  # all of it: while the others run, it waits
+        waits = self.grid.submit("alice", "-A", "phys", "-t", "10:00", "-n", nodes * procs, "--site", "beta",
+                                 self.gated_script("swaits"))
+        self.wait_state(waits, ("Queued",))
+        self.assertNotEqual(self.alive(runs[1]), [])
         self.put_back("beta", "local.db", place)
+        lost = self.wait_state(runs[0], ("Failed",))
+        self.assertIn("restored to a moment before the job came", lost["reason"])
+        self.assertEqual(self.alive(runs[1]), [])
+        wait_for("its hold to be given back", lambda: runs[1] not in self.holds(), 60)
 
+        self.end("sstays", stays[0])
+        self.end("swaits", waits)
+        self.once("swaits", waits)
         again = self.start("sagain", site="beta")
         self.assertNotIn(again[1], (done[1], held[1], stays[1], after[1]))  # nor is the number of a forgotten one
         self.end("sagain", again[0])
-        self.end("sstays", stays[0])
         for name, ident in (("sdone", done), ("sheld", held), ("sstays", stays), ("safter", after), ("sagain", again)):
             with self.subTest(name=name):
                 self.once(name, ident[0])
+        self.assertEqual((len(self.began("sruns")), self.charges(runs[0])), (1, []))
         self.settled()
         self.assert_books_close()
         self.assertEqual(self.reconcile(site="beta"), {"MISSING_AT_SITE": [after[1]]})
-        self.assertIn("numbers_lost", self.grid.daemons["beta"].log.read_text())
+        self.assertIn("stray_ended", self.grid.daemons["beta"].log.read_text())
+        self.assertIn("history_lost", self.grid.daemons["meta"].log.read_text())
+
+    def alive(self, site_job):
+        """Its processes, by their environment."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with suppress(OSError):
+                if f"NUI_JOBID={site_job}".encode() in path.read_bytes().split(b"\0"):
+                    found.append(path.parent.name)
+        return found
 
     # ---- the metascheduler
 
     def test_the_metascheduler(self):
         """Jobs that it has forgotten are not run again, and their numbers are not given to others: to the site those
-        would be the forgotten ones."""
+        would be the forgotten ones. A job whose end it has forgotten has ended."""
         done = self.start("mdone")
         self.end("mdone", done[0])
+        ends = self.start("mends")
         place = self.copy_of("meta", "meta.sqlite")
         after = self.start("mafter")
         self.end("mafter", after[0])
-        for ident in (done, after):
+        self.end("mends", ends[0])
+        for ident in (done, after, ends):
             self.charged(ident[0])
         self.put_back("meta", "meta.sqlite", place)
         log = self.grid.daemons["meta"].log
@@ -181,7 +208,7 @@ class Restore(GridCase):
         again = self.start("magain")
         self.assertEqual(int(again[0].split(".")[1]), int(after[0].split(".")[1]) + 1)
         self.end("magain", again[0])
-        for name, ident in (("mdone", done), ("magain", again)):
+        for name, ident in (("mdone", done), ("magain", again), ("mends", ends)):
             with self.subTest(name=name):
                 self.once(name, ident[0])
         self.assertEqual((len(self.began("mafter")), len(self.charges(after[0]))), (1, 1))

@@ -76,6 +76,7 @@ void fake_report (struct fakesite *site)
     Nui__Meta__V1__GridNumber number = NUI__META__V1__GRID_NUMBER__INIT, *numbers[] = {&number};
     number.metascheduler = (char *)site->taken_of;
     number.number = site->taken;
+    report.events_next = site->events_next;
     report.n_grid_numbers = site->taken_of != NULL;
     report.grid_numbers = numbers;
     struct rpccallout_config call = {.service = &nui__meta__v1__meta__descriptor,
@@ -465,8 +466,42 @@ static void on_local_cancel (void *self, struct rpccall *call, const ProtobufCMe
     rpccall_reply (call, &reply.base);
 }
 
+void fake_job_event (struct fakesite *site, Nui__Local__V1__JobState told)
+{
+    const struct fake_single *job = &site->single[site->single_count - 1];
+    job_event (site, job->grid_job_id, job->component, job->attempt, job->number, told, NULL);
+    fake_report (site);
+}
+
+static void on_local_job (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    struct fakesite *site = self;
+    const Nui__Local__V1__JobRequest *request = (const Nui__Local__V1__JobRequest *)message;
+    Nui__Local__V1__JobInfo info = NUI__LOCAL__V1__JOB_INFO__INIT;
+    char id[64];
+    if (!before_call (site, call, "Job", &site->calls_job))
+        return;
+    for (uint32_t i = 0; i < site->single_count && !site->forgets; i++) {
+        struct fake_single *job = &site->single[i];
+        snprintf (id, sizeof id, "%s.%u", site->name, job->number);
+        if (strcmp (request->job_id, id) != 0 && strcmp (request->job_id, job->grid_job_id) != 0)
+            continue;
+        info.site_job_id = id;
+        info.grid_job_id = job->grid_job_id;
+        info.component = job->component;
+        info.attempt = job->attempt;
+        info.state = site->tells;
+        info.change = clock_monotonic_us ();
+        info.start_us = clock_now_us ();
+        rpccall_reply (call, &info.base);
+        return;
+    }
+    rpccall_finish (call, RPC_NOT_FOUND, "no such job");
+}
+
 #define META RPC_ALLOW (PRINCIPAL_META)
 static const struct rpc_method local_methods[] = {
+    {.name = "Job", .allow = META, .handler = on_local_job},
     {.name = "Query", .allow = META, .request_bytes_max = 1 << 20, .handler = on_query},
     {.name = "Prepare", .allow = META, .request_bytes_max = 1 << 20, .handler = on_prepare},
     {.name = "Commit", .allow = META, .handler = on_commit},

@@ -63,6 +63,10 @@ struct fakesite {
     duration_us since_report;    /* by which that has become later */
     const char *taken_of;        /* it says that it has taken jobs of this metascheduler; NULL: of none */
     uint64_t taken;              /* up to grid.N */
+    uint64_t events_next;        /* the number of its next event, as it says; 0: it does not */
+    bool forgets;                /* Job knows none */
+    Nui__Local__V1__JobState tells; /* how Job says that any is */
+    uint32_t calls_job;
     uint32_t prepare_no;         /* so many times NO, with */
     duration_us next_feasible;   /* this far from the slot */
     uint32_t commit_expired;     /* so many times EXPIRED */
@@ -115,6 +119,8 @@ void fake_meta_stop (struct fakegrid *grid);   /* SIGTERM; asserts exit code 0 *
 /* Fails the test when cond does not hold within timeout. */
 void fake_until (struct fakegrid *grid, bool (*cond) (void *arg), void *arg, duration_us timeout);
 void fake_report (struct fakesite *site);
+/* Of the ordinary job that came last, reported at once. */
+void fake_job_event (struct fakesite *site, Nui__Local__V1__JobState told);
 
 /* A job of n components c0, c1 … each of procs processors for walltime seconds; sites[i] NULL: any. */
 struct fake_job {

@@ -527,6 +527,91 @@ static void numbers_of_before (void **state)
     assert_int_equal (strtoull (id + strlen ("grid."), NULL, 10) % 1000000000, 503);
 }
 
+/* A job that its one site has, and holds: Queued, or told of as running. */
+static void held_there (struct fakegrid *grid, struct fakesite *site, bool runs, char id[32])
+{
+    struct fake_job job = {.n = 1, .sites = {site->name}, .procs = 1, .walltime_s = 60};
+    site->hold_runs = true;
+    submit_ok (grid, &job, id);
+    fake_until_state (grid, id, NUI__META__V1__GRID_JOB_STATE__GRID_QUEUED);
+    if (runs) {
+        fake_job_event (site, NUI__LOCAL__V1__JOB_STATE__JOB_RUNNING);
+        fake_until_state (grid, id, NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING);
+    }
+}
+
+static bool asked_once_more (void *arg)
+{
+    return ((struct fakesite *)arg)->calls_job > 0;
+}
+
+/* The site's numbers show events that we do not have, and it has no longer: jobs there are asked for, and only when each
+ * was, events go on. */
+static void ends_that_were_forgotten (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fakesite *site = &grid->site[0];
+    char id[32], other[32];
+    held_there (grid, site, true, id);
+    held_there (grid, site, true, other);
+    site->events_next = site->event_first + 100;
+    site->tells = NUI__LOCAL__V1__JOB_STATE__JOB_COMPLETED;
+    fake_report (site);
+    fake_until_state (grid, id, NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED);
+    fake_until_state (grid, other, NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED);
+    assert_int_equal (site->calls_job, 2);
+    fake_report (site); /* the gap is closed: nobody is asked again, and the next event is the next */
+    fake_until (grid, reported, site, 20 * US_PER_S);
+    assert_int_equal (site->calls_job, 2);
+    site->event_first = site->events_next;
+    site->events_next = 0;
+    held_there (grid, site, true, id);
+}
+
+/* Purged there: whether it ran is not known, so it is not run again. */
+static void ends_that_nobody_has (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fakesite *site = &grid->site[0];
+    char id[32];
+    held_there (grid, site, false, id);
+    site->events_next = site->event_first + 100;
+    site->forgets = true;
+    fake_report (site);
+    fake_until_state (grid, id, NUI__META__V1__GRID_JOB_STATE__GRID_FAILED);
+    assert_int_equal (site->calls_submit, 1);
+}
+
+/* The site's numbers went back: what it does not know is over there. What had begun has failed, what had not is placed anew. */
+static void a_site_that_forgot (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fakesite *site = &grid->site[0];
+    char ran[32], waited[32];
+    held_there (grid, site, true, ran);
+    held_there (grid, site, false, waited);
+    site->forgets = true;
+    site->hold_runs = false;
+    site->events_next = 1;
+    snprintf (site->mute, sizeof site->mute, "Job"); /* at first it does not answer */
+    fake_report (site);
+    fake_until (grid, asked_once_more, site, 20 * US_PER_S);
+    Nui__Meta__V1__JobStatus *now = fake_status (grid, ran);
+    assert_int_equal (now->state, NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING);
+    nui__meta__v1__job_status__free_unpacked (now, NULL);
+    *site->mute = 0;
+    fake_meta_kill (grid); /* nor was it settled */
+    fake_meta_start (grid);
+    fake_report (site);
+    fake_until_state (grid, ran, NUI__META__V1__GRID_JOB_STATE__GRID_FAILED);
+    now = fake_status (grid, ran);
+    assert_string_equal (now->reason->code, "Forgotten");
+    nui__meta__v1__job_status__free_unpacked (now, NULL);
+    site->events_next = 0;
+    fake_until_state (grid, waited, NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED);
+    assert_int_equal (site->calls_submit, 3);
+}
+
 static void others_see_nothing (void **state)
 {
     struct fakegrid *grid = *state;
@@ -1060,7 +1145,7 @@ int main (int argc, char **argv)
         TEST (submit_is_idempotent),
         TEST (a_refusal_is_final_for_its_copies),
         TEST (bad_jobs_are_refused_at_once),
-        TEST (numbers_of_before), TEST (others_see_nothing),
+        TEST (numbers_of_before), TEST (ends_that_were_forgotten), TEST (ends_that_nobody_has), TEST (a_site_that_forgot), TEST (others_see_nothing),
         TEST (watch_streams_until_the_end),
         TEST (estimates_name_every_way),
         TEST (configuration_is_taken_whole_or_refused_whole),
