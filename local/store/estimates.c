@@ -1,6 +1,7 @@
 #include "local/store/estimates.h"
 
 #include "local/store/local_store_i.h"
+#include "proto/store/row.h"
 
 const char estimates_schema[] =
     "CREATE TABLE estimate (number INTEGER PRIMARY KEY, given_us INTEGER NOT NULL,"
@@ -21,39 +22,27 @@ const char later_schema[] =
     "CREATE INDEX estimate_later_by_job ON estimate_later (number);"
     "CREATE INDEX estimate_later_by_start ON estimate_later (started_us, sequence);";
 
-static void values_bind (struct store_stmt *q, int at, const struct store_estimate_values *v)
-{
-    store_bind_int (q, at, v->median);
-    store_bind_int (q, at + 1, v->low50);
-    store_bind_int (q, at + 2, v->high50);
-    store_bind_int (q, at + 3, v->low95);
-    store_bind_int (q, at + 4, v->high95);
-}
+#define VALUES(type, field, prefix)                                                                \
+    ROW_AS (type, field.median, prefix "median", 0), ROW_AS (type, field.low50, prefix "low50", 0),  \
+        ROW_AS (type, field.high50, prefix "high50", 0), ROW_AS (type, field.low95, prefix "low95", 0), \
+        ROW_AS (type, field.high95, prefix "high95", 0)
 
-static void values_read (struct store_stmt *q, int at, struct store_estimate_values *v)
-{
-    v->median = store_col_int (q, at);
-    v->low50 = store_col_int (q, at + 1);
-    v->high50 = store_col_int (q, at + 2);
-    v->low95 = store_col_int (q, at + 3);
-    v->high95 = store_col_int (q, at + 4);
-}
+static const struct row_column estimate_columns[] = {
+    ROW (struct store_estimate, number, ROW_KEY),
+    ROW_AS (struct store_estimate, given, "given_us", 0),
+    ROW_AS (struct store_estimate, started, "started_us", 0),
+    ROW_AS (struct store_estimate, class_name, "class", 0),
+    ROW (struct store_estimate, draws, 0),
+    ROW (struct store_estimate, certain, 0),
+    VALUES (struct store_estimate, raw, "raw_"),
+    VALUES (struct store_estimate, said, ""),
+};
+static const struct row_table estimate_table = ROW_TABLE ("estimate", estimate_columns);
 
 int store_estimate_add (struct local_store *store, const struct store_estimate *e,
                         struct err *err)
 {
-    struct store_stmt *q =
-        store_stmt (store->db, "INSERT INTO estimate VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,"
-                               " ?10, ?11, ?12, ?13, ?14, ?15, ?16) ON CONFLICT DO NOTHING");
-    store_bind_int (q, 1, (int64_t)e->number);
-    store_bind_int (q, 2, e->given);
-    store_bind_int (q, 3, e->started);
-    store_bind_text (q, 4, e->class_name);
-    store_bind_int (q, 5, e->draws);
-    store_bind_int (q, 6, e->certain);
-    values_bind (q, 7, &e->raw);
-    values_bind (q, 12, &e->said);
-    return store_run (q, err);
+    return store_row_write (store->db, &estimate_table, ROW_KEEP, NULL, e, err);
 }
 
 int store_estimate_started (struct local_store *store, uint64_t number, time_us started,
@@ -114,21 +103,12 @@ int store_estimate_each (struct local_store *store,
                          void (*fn) (void *arg, const struct store_estimate *estimate), void *arg,
                          struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store->db,
-        "SELECT number, given_us, class, draws, certain, raw_median, raw_low50, raw_high50,"
-        " raw_low95, raw_high95, median, low50, high50, low95, high95, started_us"
-        " FROM estimate ORDER BY started_us = 0, started_us, number");
+    struct store_stmt *q = store_row_select (store->db, &estimate_table,
+                                             " FROM estimate ORDER BY started_us = 0, started_us, number");
     int rc;
     while ((rc = store_step (q, err)) == 1) {
-        struct store_estimate e = {.number = (uint64_t)store_col_int (q, 0),
-                                   .given = store_col_int (q, 1),
-                                   .class_name = store_col_text (q, 2),
-                                   .draws = (uint32_t)store_col_int (q, 3),
-                                   .certain = store_col_int (q, 4) != 0,
-                                   .started = store_col_int (q, 15)};
-        values_read (q, 5, &e.raw);
-        values_read (q, 10, &e.said);
+        struct store_estimate e;
+        store_row_take (q, &estimate_table, NULL, &e, NULL);
         fn (arg, &e);
     }
     store_reset (q);
@@ -137,27 +117,25 @@ int store_estimate_each (struct local_store *store,
 
 /* --- later answers ---------------------------------------------------------------------------- */
 
+static const struct row_column later_columns[] = {
+    ROW (struct store_later, number, 0),
+    ROW (struct store_later, kind, 0),
+    ROW_AS (struct store_later, class_name, "class", 0),
+    ROW_AS (struct store_later, given, "given_us", 0),
+    ROW_AS (struct store_later, started, "started_us", 0),
+    ROW (struct store_later, draws, 0),
+    ROW (struct store_later, certain, 0),
+    VALUES (struct store_later, said, ""),
+    ROW (struct store_later, cause, 0),
+};
+static const struct row_table later_table = ROW_TABLE ("estimate_later", later_columns, "sequence");
+
 int store_later_add (struct local_store *store, const struct store_later *later, struct err *err)
 {
-    struct store_stmt *q =
-        store_stmt (store->db, "INSERT INTO estimate_later VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6,"
-                               " ?7, ?8, ?9, ?10, ?11, ?12, ?13)");
-    store_bind_int (q, 1, (int64_t)later->number);
-    store_bind_text (q, 2, later->kind);
-    store_bind_text (q, 3, later->class_name);
-    store_bind_int (q, 4, later->given);
-    store_bind_int (q, 5, later->started);
-    store_bind_int (q, 6, later->draws);
-    store_bind_int (q, 7, later->certain);
-    values_bind (q, 8, &later->said);
-    store_bind_text (q, 13, later->cause);
-    return store_run (q, err);
+    return store_row_write (store->db, &later_table, ROW_INSERT, NULL, later, err);
 }
 
-#define LATER(which)                                                                             \
-    "SELECT number, kind, class, given_us, started_us, draws, certain, median, low50, high50,"   \
-    " low95, high95, cause FROM estimate_later WHERE " which                                     \
-    " ORDER BY started_us, sequence"
+#define LATER(which) " FROM estimate_later WHERE " which " ORDER BY started_us, sequence"
 
 int store_later_each (struct local_store *store, uint64_t number, time_us since,
                       void (*fn) (void *arg, const struct store_later *later), void *arg,
@@ -165,19 +143,12 @@ int store_later_each (struct local_store *store, uint64_t number, time_us since,
 {
     static const char *const of_one = LATER ("number = ?1"),
                             *const of_all = LATER ("started_us = 0 OR started_us > ?1");
-    struct store_stmt *q = store_stmt (store->db, number ? of_one : of_all);
+    struct store_stmt *q = store_row_select (store->db, &later_table, number ? of_one : of_all);
     store_bind_int (q, 1, number ? (int64_t)number : since);
     int rc;
     while ((rc = store_step (q, err)) == 1) {
-        struct store_later e = {.number = (uint64_t)store_col_int (q, 0),
-                                .kind = store_col_text (q, 1),
-                                .class_name = store_col_text (q, 2),
-                                .given = store_col_int (q, 3),
-                                .started = store_col_int (q, 4),
-                                .draws = (uint32_t)store_col_int (q, 5),
-                                .certain = store_col_int (q, 6) != 0,
-                                .cause = store_col_text (q, 12)};
-        values_read (q, 7, &e.said);
+        struct store_later e;
+        store_row_take (q, &later_table, NULL, &e, NULL);
         fn (arg, &e);
     }
     store_reset (q);

@@ -5,6 +5,7 @@
 
 #include "local/store/local_store_i.h"
 #include "proto/store/outbox.h"
+#include "proto/store/row.h"
 
 #define SUMS                                                                                       \
     "jobs, successful, ps_asked, ps_run, ps_used, queue_us, queue_max_us, procs, xf_ppm, "         \
@@ -48,59 +49,51 @@ const char history_schema[] =
 
 /* --- jobs that have ended ----------------------------------------------------------------- */
 
-#define HISTORY_COLUMNS                                                                            \
-    "number, grid_job_id, name, submitter, user, grp, account, class, qos_asked, qos, state, "     \
-    "reason_code, exit_code, nodes, tasks, tpn, procs, walltime_us, submit_us, eligible_us, "      \
-    "dispatch_us, start_us, end_us, not_before_us, features, task_procs, mem_mb, swap_mb, "        \
-    "disk_mb, bypass, starts, backfilled, qos_met, cpu_us, part, hosts, rm, rsv"
+static const struct row_column history_columns[] = {
+    ROW (struct history_job, number, 0),
+    ROW (struct history_job, grid_job_id, 0),
+    ROW (struct history_job, name, 0),
+    ROW (struct history_job, submitter, 0),
+    ROW (struct history_job, user, 0),
+    ROW_AS (struct history_job, group, "grp", 0),
+    ROW (struct history_job, account, 0),
+    ROW_AS (struct history_job, class_name, "class", 0),
+    ROW (struct history_job, qos_asked, 0),
+    ROW (struct history_job, qos, 0),
+    ROW (struct history_job, state, 0),
+    ROW (struct history_job, reason_code, 0),
+    ROW (struct history_job, exit_code, 0),
+    ROW (struct history_job, nodes, 0),
+    ROW (struct history_job, tasks, 0),
+    ROW_AS (struct history_job, tasks_per_node, "tpn", 0),
+    ROW (struct history_job, procs, 0),
+    ROW_AS (struct history_job, walltime, "walltime_us", 0),
+    ROW_AS (struct history_job, submit, "submit_us", 0),
+    ROW_AS (struct history_job, eligible, "eligible_us", 0),
+    ROW_AS (struct history_job, dispatch, "dispatch_us", 0),
+    ROW_AS (struct history_job, start, "start_us", 0),
+    ROW_AS (struct history_job, end, "end_us", 0),
+    ROW_AS (struct history_job, not_before, "not_before_us", 0),
+    ROW (struct history_job, features, 0),
+    ROW (struct history_job, task_procs, 0),
+    ROW (struct history_job, mem_mb, 0),
+    ROW (struct history_job, swap_mb, 0),
+    ROW (struct history_job, disk_mb, 0),
+    ROW (struct history_job, bypass, 0),
+    ROW (struct history_job, starts, 0),
+    ROW (struct history_job, backfilled, 0),
+    ROW (struct history_job, qos_met, 0),
+    ROW_AS (struct history_job, cpu, "cpu_us", 0),
+    ROW_AS (struct history_job, partition, "part", 0),
+    ROW (struct history_job, hosts, 0),
+    ROW (struct history_job, rm, 0),
+    ROW_AS (struct history_job, reservation, "rsv", 0),
+};
+static const struct row_table history_table = ROW_TABLE ("history", history_columns, "sequence");
 
 int history_add (struct local_store *store, struct history_job *j, struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store->db,
-        "INSERT INTO history (" HISTORY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
-        "?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, "
-        "?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38)");
-    int at = 0;
-    store_bind_int (q, ++at, (int64_t)j->number);
-    store_bind_text (q, ++at, j->grid_job_id);
-    store_bind_text (q, ++at, j->name);
-    store_bind_text (q, ++at, j->submitter);
-    store_bind_text (q, ++at, j->user);
-    store_bind_text (q, ++at, j->group);
-    store_bind_text (q, ++at, j->account);
-    store_bind_text (q, ++at, j->class_name);
-    store_bind_text (q, ++at, j->qos_asked);
-    store_bind_text (q, ++at, j->qos);
-    store_bind_int (q, ++at, j->state);
-    store_bind_text (q, ++at, j->reason_code);
-    store_bind_int (q, ++at, j->exit_code);
-    store_bind_int (q, ++at, j->nodes);
-    store_bind_int (q, ++at, j->tasks);
-    store_bind_int (q, ++at, j->tasks_per_node);
-    store_bind_int (q, ++at, j->procs);
-    store_bind_int (q, ++at, j->walltime);
-    store_bind_int (q, ++at, j->submit);
-    store_bind_int (q, ++at, j->eligible);
-    store_bind_int (q, ++at, j->dispatch);
-    store_bind_int (q, ++at, j->start);
-    store_bind_int (q, ++at, j->end);
-    store_bind_int (q, ++at, j->not_before);
-    store_bind_text (q, ++at, j->features);
-    store_bind_int (q, ++at, j->task_procs);
-    store_bind_int (q, ++at, j->mem_mb);
-    store_bind_int (q, ++at, j->swap_mb);
-    store_bind_int (q, ++at, j->disk_mb);
-    store_bind_int (q, ++at, j->bypass);
-    store_bind_int (q, ++at, j->starts);
-    store_bind_int (q, ++at, j->backfilled);
-    store_bind_int (q, ++at, j->qos_met);
-    store_bind_int (q, ++at, j->cpu);
-    store_bind_text (q, ++at, j->partition);
-    store_bind_text (q, ++at, j->hosts);
-    store_bind_text (q, ++at, j->rm);
-    store_bind_text (q, ++at, j->reservation);
-    int rc = store_run (q, err);
+    int rc = store_row_write (store->db, &history_table, ROW_INSERT, NULL, j, err);
     if (rc == 0)
         j->sequence = (uint64_t)store_last_id (store->db);
     return rc;
@@ -112,48 +105,11 @@ static const char *col (struct store_stmt *q, int at)
     return text ? text : "";
 }
 
-static void job_of_row (struct store_stmt *q, struct history_job *j)
+/* Without an arena its strings hold until the next step. */
+static void job_of_row (struct store_stmt *q, struct arena *arena, struct history_job *j)
 {
-    int at = 0;
-    j->sequence = (uint64_t)store_col_int (q, at++);
-    j->number = (uint64_t)store_col_int (q, at++);
-    j->grid_job_id = col (q, at++);
-    j->name = col (q, at++);
-    j->submitter = col (q, at++);
-    j->user = col (q, at++);
-    j->group = col (q, at++);
-    j->account = col (q, at++);
-    j->class_name = col (q, at++);
-    j->qos_asked = col (q, at++);
-    j->qos = col (q, at++);
-    j->state = (enum store_job_state)store_col_int (q, at++);
-    j->reason_code = col (q, at++);
-    j->exit_code = (int32_t)store_col_int (q, at++);
-    j->nodes = (uint32_t)store_col_int (q, at++);
-    j->tasks = (uint32_t)store_col_int (q, at++);
-    j->tasks_per_node = (uint32_t)store_col_int (q, at++);
-    j->procs = (uint32_t)store_col_int (q, at++);
-    j->walltime = store_col_int (q, at++);
-    j->submit = store_col_int (q, at++);
-    j->eligible = store_col_int (q, at++);
-    j->dispatch = store_col_int (q, at++);
-    j->start = store_col_int (q, at++);
-    j->end = store_col_int (q, at++);
-    j->not_before = store_col_int (q, at++);
-    j->features = col (q, at++);
-    j->task_procs = (int32_t)store_col_int (q, at++);
-    j->mem_mb = (int32_t)store_col_int (q, at++);
-    j->swap_mb = (int32_t)store_col_int (q, at++);
-    j->disk_mb = (int32_t)store_col_int (q, at++);
-    j->bypass = (uint32_t)store_col_int (q, at++);
-    j->starts = (uint32_t)store_col_int (q, at++);
-    j->backfilled = store_col_int (q, at++) != 0;
-    j->qos_met = store_col_int (q, at++) != 0;
-    j->cpu = store_col_int (q, at++);
-    j->partition = col (q, at++);
-    j->hosts = col (q, at++);
-    j->rm = col (q, at++);
-    j->reservation = col (q, at++);
+    j->sequence = (uint64_t)store_col_int (q, 0);
+    store_row_take (q, &history_table, arena, j, NULL);
 }
 
 int history_read (struct local_store *store, const struct history_filter *f, uint64_t after,
@@ -162,9 +118,10 @@ int history_read (struct local_store *store, const struct history_filter *f, uin
 {
     /* The limit is on rows looked at, so that a filter that lets little through does not hold the
      * loop: the inner query walks the primary key. */
-    struct store_stmt *q = store_stmt (
-        store->db,
-        "SELECT sequence, " HISTORY_COLUMNS ", end_us >= ?3 AND (?4 = 0 OR end_us < ?4) AND "
+    const int passes = (int)history_table.count + 1;
+    struct store_stmt *q = store_row_select (
+        store->db, &history_table,
+        ", end_us >= ?3 AND (?4 = 0 OR end_us < ?4) AND "
         "(?5 IS NULL OR user = ?5) AND (?6 IS NULL OR grp = ?6) AND (?7 IS NULL OR account = ?7) "
         "AND (?8 IS NULL OR class = ?8) AND (?9 IS NULL OR qos = ?9) FROM history "
         "WHERE sequence > ?1 ORDER BY sequence LIMIT ?2");
@@ -182,10 +139,10 @@ int history_read (struct local_store *store, const struct history_filter *f, uin
     *last_out = after;
     while ((rc = store_step (q, err)) == 1) {
         struct history_job job;
-        job_of_row (q, &job);
+        job_of_row (q, NULL, &job);
         seen++;
         *last_out = job.sequence;
-        if (store_col_int (q, 39))
+        if (store_col_int (q, passes))
             fn (arg, &job);
     }
     *more_out = seen == limit;
@@ -201,13 +158,7 @@ static int job_one (struct store_stmt *q, const char *name, struct arena *arena,
         return rc;
     if (rc == 0)
         return err_set (err, ERR_NOT_FOUND, "job %s is not in the history", name);
-    job_of_row (q, out);
-    const char **text[] = {&out->grid_job_id, &out->name,      &out->submitter, &out->user,
-                           &out->group,       &out->account,   &out->class_name, &out->qos_asked,
-                           &out->qos,         &out->reason_code, &out->features, &out->partition,
-                           &out->hosts,       &out->rm,        &out->reservation};
-    for (size_t i = 0; i < sizeof text / sizeof *text; i++)
-        *text[i] = arena_strdup (arena, *text[i]);
+    job_of_row (q, arena, out);
     store_reset (q);
     return 0;
 }
@@ -216,9 +167,7 @@ int history_of_job (struct local_store *store, uint64_t number, struct arena *ar
                     struct history_job *out, struct err *err)
 {
     char name[24];
-    struct store_stmt *q =
-        store_stmt (store->db, "SELECT sequence, " HISTORY_COLUMNS " FROM history "
-                               "WHERE number = ?1 ORDER BY sequence DESC LIMIT 1");
+    struct store_stmt *q = store_row_select (store->db, &history_table, " FROM history WHERE number = ?1 ORDER BY sequence DESC LIMIT 1");
     snprintf (name, sizeof name, "%llu", (unsigned long long)number);
     store_bind_int (q, 1, (int64_t)number);
     return job_one (q, name, arena, out, err);
@@ -227,9 +176,7 @@ int history_of_job (struct local_store *store, uint64_t number, struct arena *ar
 int history_of_grid_job (struct local_store *store, const char *grid_job_id, struct arena *arena,
                          struct history_job *out, struct err *err)
 {
-    struct store_stmt *q =
-        store_stmt (store->db, "SELECT sequence, " HISTORY_COLUMNS " FROM history "
-                               "WHERE grid_job_id = ?1 AND grid_job_id <> '' "
+    struct store_stmt *q = store_row_select (store->db, &history_table, " FROM history WHERE grid_job_id = ?1 AND grid_job_id <> '' "
                                "ORDER BY sequence DESC LIMIT 1");
     store_bind_text (q, 1, grid_job_id);
     return job_one (q, grid_job_id, arena, out, err);

@@ -1,6 +1,7 @@
 #include "local/store/leaving.h"
 
 #include "local/store/local_store_i.h"
+#include "proto/store/row.h"
 
 const char leaving_schema[] =
     "CREATE TABLE leaving (number INTEGER PRIMARY KEY REFERENCES job (number) ON DELETE CASCADE);";
@@ -52,20 +53,20 @@ int leaving_each (struct local_store *store, void (*fn) (void *arg, uint64_t num
     return rc;
 }
 
+static const struct row_column file_columns[] = {
+    ROW (struct leaving_file, place, ROW_KEY),
+    ROW (struct leaving_file, path, 0),
+    ROW (struct leaving_file, url, 0),
+    ROW (struct leaving_file, text, 0),
+    ROW (struct leaving_file, bytes, 0),
+    ROW (struct leaving_file, bytes_done, 0),
+};
+static const struct row_table file_table = ROW_TABLE ("leaving_failed", file_columns, "number");
+
 int leaving_failed_put (struct local_store *store, uint64_t number, const struct leaving_file *file,
                         struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store->db, "INSERT OR REPLACE INTO leaving_failed (number, place, path, url, text, bytes, bytes_done)"
-                   " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)");
-    store_bind_int (q, 1, (int64_t)number);
-    store_bind_int (q, 2, file->place);
-    store_bind_text (q, 3, file->path);
-    store_bind_text (q, 4, file->url);
-    store_bind_text (q, 5, file->text);
-    store_bind_int (q, 6, file->bytes);
-    store_bind_int (q, 7, file->bytes_done);
-    return store_run (q, err);
+    return store_row_write (store->db, &file_table, ROW_REPLACE, &(int64_t){(int64_t)number}, file, err);
 }
 
 int leaving_failed_clear (struct local_store *store, uint64_t number, struct err *err)
@@ -78,14 +79,12 @@ int leaving_failed_each (struct local_store *store, uint64_t number,
                          struct err *err)
 {
     struct store_stmt *q =
-        store_stmt (store->db, "SELECT place, path, url, text, bytes, bytes_done FROM leaving_failed"
-                               " WHERE number = ?1 ORDER BY place");
+        store_row_select (store->db, &file_table, " FROM leaving_failed WHERE number = ?1 ORDER BY place");
     int rc;
     store_bind_int (q, 1, (int64_t)number);
     while ((rc = store_step (q, err)) == 1) {
-        struct leaving_file file = {(uint32_t)store_col_int (q, 0), store_col_text (q, 1),
-                                    store_col_text (q, 2), store_col_text (q, 3), store_col_int (q, 4),
-                                    store_col_int (q, 5)};
+        struct leaving_file file;
+        store_row_take (q, &file_table, NULL, &file, NULL);
         fn (arg, &file);
     }
     return rc;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "local/store/local_store_i.h"
+#include "proto/store/row.h"
 #include "proto/base/text.h"
 #include "proto/store/outbox.h"
 
@@ -193,12 +194,6 @@ static void col_name (struct store_stmt *q, int at, char out[STORE_NAME_MAX])
     snprintf (out, STORE_NAME_MAX, "%s", text ? text : "");
 }
 
-static char *col_dup (struct store_stmt *q, int at)
-{
-    const char *text = store_col_text (q, at);
-    return text ? strdup (text) : NULL;
-}
-
 static void *col_blob_dup (struct store_stmt *q, int at, size_t *len_out)
 {
     size_t len = 0;
@@ -214,15 +209,6 @@ static void *col_blob_dup (struct store_stmt *q, int at, size_t *len_out)
     return copy;
 }
 
-static void col_bytes (struct store_stmt *q, int at, void *out, size_t want)
-{
-    size_t len = 0;
-    const void *bytes = store_col_blob (q, at, &len);
-    memset (out, 0, want);
-    if (bytes)
-        memcpy (out, bytes, len < want ? len : want);
-}
-
 /* --- jobs --------------------------------------------------------------------------------- */
 
 void store_job_free (struct store_job *job)
@@ -233,79 +219,61 @@ void store_job_free (struct store_job *job)
     job->submitter = job->reason_text = job->placement = NULL;
 }
 
-#define JOB_COLUMNS                                                                                \
-    "number, state, grid_job_id, component, component_index, attempt, part, txn, submitter, "      \
-    "local_account, pay_account, reason_code, reason_text, incarnation, start_failures, procs, "   \
-    "walltime_us, submit_us, start_us, end_us, exit_code, hold_key, hold_asked, hold_id, "         \
-    "amount_micro, placement, cancel_wanted, ever_told, change, deferred_until_us, launch_at_us, " \
-    "port, backfilled, defer_count, checkpoints, suspended_at_us, halted_us, array_of, "           \
-    "array_index, array_limit, shape, meta, contact_us"
+static const struct row_column job_columns[] = {
+    ROW (struct store_job, number, ROW_KEY),
+    ROW (struct store_job, state, 0),
+    ROW (struct store_job, grid_job_id, ROW_ONCE),
+    ROW (struct store_job, component, ROW_ONCE),
+    ROW (struct store_job, component_index, ROW_ONCE),
+    ROW (struct store_job, attempt, ROW_ONCE),
+    ROW (struct store_job, part, ROW_ONCE),
+    ROW_AS (struct store_job, transaction, "txn", ROW_ONCE),
+    ROW_OWN (struct store_job, submitter, "submitter", ROW_ONCE | ROW_NOT_NULL),
+    ROW (struct store_job, local_account, 0),
+    ROW (struct store_job, pay_account, 0),
+    ROW (struct store_job, reason_code, 0),
+    ROW_OWN (struct store_job, reason_text, "reason_text", 0),
+    ROW (struct store_job, incarnation, 0),
+    ROW (struct store_job, start_failures, 0),
+    ROW (struct store_job, procs, 0),
+    ROW_AS (struct store_job, walltime, "walltime_us", 0),
+    ROW_AS (struct store_job, submit, "submit_us", ROW_ONCE),
+    ROW_AS (struct store_job, start, "start_us", 0),
+    ROW_AS (struct store_job, end, "end_us", 0),
+    ROW (struct store_job, exit_code, 0),
+    ROW (struct store_job, hold_key, 0),
+    ROW (struct store_job, hold_asked, 0),
+    ROW (struct store_job, hold_id, 0),
+    ROW_AS (struct store_job, amount, "amount_micro", 0),
+    ROW_OWN (struct store_job, placement, "placement", 0),
+    ROW_AS (struct store_job, stop, "cancel_wanted", 0), /* the column is older than preemption */
+    ROW (struct store_job, ever_told, 0),
+    ROW (struct store_job, change, 0),
+    ROW_AS (struct store_job, deferred_until, "deferred_until_us", 0),
+    ROW_AS (struct store_job, launch_at, "launch_at_us", 0),
+    ROW (struct store_job, port, 0),
+    ROW (struct store_job, backfilled, 0),
+    ROW (struct store_job, defer_count, 0),
+    ROW (struct store_job, checkpoints, 0),
+    ROW_AS (struct store_job, suspended_at, "suspended_at_us", 0),
+    ROW_AS (struct store_job, halted, "halted_us", 0),
+    ROW_AS (struct store_job, array, "array_of", 0),
+    ROW (struct store_job, array_index, 0),
+    ROW (struct store_job, array_limit, 0),
+    ROW (struct store_job, shape, ROW_ONCE),
+    ROW (struct store_job, meta, ROW_ONCE),
+    ROW_AS (struct store_job, contact, "contact_us", ROW_ONCE),
+};
+static const struct row_table job_table = ROW_TABLE ("job", job_columns);
 
 int local_store_job_put (struct local_store *store, const struct store_job *job,
                          const void *envelope, size_t envelope_len, struct err *err)
 {
-    /* An upsert, not a replace: that would take the envelope with it. */
-    struct store_stmt *q = store_stmt (
-        store->db,
-        "INSERT INTO job (" JOB_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
-        "?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, "
-        "?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43) "
-        "ON CONFLICT (number) DO UPDATE SET state = ?2, local_account = ?10, "
-        "pay_account = ?11, reason_code = ?12, reason_text = ?13, incarnation = ?14, "
-        "start_failures = ?15, procs = ?16, walltime_us = ?17, start_us = ?19, end_us = ?20, "
-        "exit_code = ?21, hold_key = ?22, hold_asked = ?23, hold_id = ?24, amount_micro = ?25, "
-        "placement = ?26, cancel_wanted = ?27, ever_told = ?28, change = ?29, "
-        "deferred_until_us = ?30, launch_at_us = ?31, port = ?32, backfilled = ?33, "
-        "defer_count = ?34, checkpoints = ?35, suspended_at_us = ?36, halted_us = ?37, "
-        "array_of = ?38, array_index = ?39, array_limit = ?40");
-    int at = 0;
-    store_bind_int (q, ++at, (int64_t)job->number);
-    store_bind_int (q, ++at, job->state);
-    store_bind_text (q, ++at, job->grid_job_id);
-    store_bind_text (q, ++at, job->component);
-    store_bind_int (q, ++at, job->component_index);
-    store_bind_int (q, ++at, job->attempt);
-    store_bind_int (q, ++at, job->part);
-    store_bind_blob (q, ++at, job->transaction, sizeof job->transaction);
-    store_bind_text (q, ++at, job->submitter ? job->submitter : "");
-    store_bind_text (q, ++at, job->local_account);
-    store_bind_text (q, ++at, job->pay_account);
-    store_bind_text (q, ++at, job->reason_code);
-    store_bind_text (q, ++at, job->reason_text);
-    store_bind_int (q, ++at, job->incarnation);
-    store_bind_int (q, ++at, job->start_failures);
-    store_bind_int (q, ++at, job->procs);
-    store_bind_int (q, ++at, job->walltime);
-    store_bind_int (q, ++at, job->submit);
-    store_bind_int (q, ++at, job->start);
-    store_bind_int (q, ++at, job->end);
-    store_bind_int (q, ++at, job->exit_code);
-    store_bind_blob (q, ++at, job->hold_key, sizeof job->hold_key);
-    store_bind_int (q, ++at, job->hold_asked);
-    store_bind_text (q, ++at, job->hold_id);
-    store_bind_int (q, ++at, job->amount);
-    store_bind_text (q, ++at, job->placement);
-    store_bind_int (q, ++at, job->stop); /* the column is older than preemption */
-    store_bind_int (q, ++at, job->ever_told);
-    store_bind_int (q, ++at, (int64_t)job->change);
-    store_bind_int (q, ++at, job->deferred_until);
-    store_bind_int (q, ++at, job->launch_at);
-    store_bind_int (q, ++at, job->port);
-    store_bind_int (q, ++at, job->backfilled);
-    store_bind_int (q, ++at, job->defer_count);
-    store_bind_int (q, ++at, job->checkpoints);
-    store_bind_int (q, ++at, job->suspended_at);
-    store_bind_int (q, ++at, job->halted);
-    store_bind_int (q, ++at, (int64_t)job->array);
-    store_bind_int (q, ++at, job->array_index);
-    store_bind_int (q, ++at, job->array_limit);
-    store_bind_int (q, ++at, job->shape);
-    store_bind_text (q, ++at, job->meta);
-    store_bind_int (q, ++at, job->contact);
-    int rc = store_run (q, err);
+    /* Not a replace: that would take the envelope with it. */
+    int rc = store_row_write (store->db, &job_table, ROW_PUT, NULL, job, err);
     if (rc != 0 || !envelope)
         return rc;
-    q = store_stmt (store->db, "INSERT INTO envelope (number, bytes) VALUES (?1, ?2) "
+    struct store_stmt *q = store_stmt (store->db, "INSERT INTO envelope (number, bytes) VALUES (?1, ?2) "
                                "ON CONFLICT (number) DO UPDATE SET bytes = ?2");
     store_bind_int (q, 1, (int64_t)job->number);
     store_bind_blob (q, 2, envelope, envelope_len);
@@ -314,51 +282,8 @@ int local_store_job_put (struct local_store *store, const struct store_job *job,
 
 static void job_of_row (struct store_stmt *q, struct store_job *job)
 {
-    int at = 0;
     *job = (struct store_job){0};
-    job->number = (uint64_t)store_col_int (q, at++);
-    job->state = (enum store_job_state)store_col_int (q, at++);
-    col_name (q, at++, job->grid_job_id);
-    col_name (q, at++, job->component);
-    job->component_index = (uint32_t)store_col_int (q, at++);
-    job->attempt = (uint32_t)store_col_int (q, at++);
-    job->part = store_col_int (q, at++) != 0;
-    col_bytes (q, at++, job->transaction, sizeof job->transaction);
-    job->submitter = col_dup (q, at++);
-    col_name (q, at++, job->local_account);
-    col_name (q, at++, job->pay_account);
-    col_name (q, at++, job->reason_code);
-    job->reason_text = col_dup (q, at++);
-    job->incarnation = (uint32_t)store_col_int (q, at++);
-    job->start_failures = (uint32_t)store_col_int (q, at++);
-    job->procs = (uint32_t)store_col_int (q, at++);
-    job->walltime = store_col_int (q, at++);
-    job->submit = store_col_int (q, at++);
-    job->start = store_col_int (q, at++);
-    job->end = store_col_int (q, at++);
-    job->exit_code = (int32_t)store_col_int (q, at++);
-    col_bytes (q, at++, job->hold_key, sizeof job->hold_key);
-    job->hold_asked = store_col_int (q, at++) != 0;
-    col_name (q, at++, job->hold_id);
-    job->amount = store_col_int (q, at++);
-    job->placement = col_dup (q, at++);
-    job->stop = (enum store_stop)store_col_int (q, at++);
-    job->ever_told = store_col_int (q, at++) != 0;
-    job->change = (uint64_t)store_col_int (q, at++);
-    job->deferred_until = store_col_int (q, at++);
-    job->launch_at = store_col_int (q, at++);
-    job->port = (uint32_t)store_col_int (q, at++);
-    job->backfilled = store_col_int (q, at++) != 0;
-    job->defer_count = (uint32_t)store_col_int (q, at++);
-    job->checkpoints = (uint32_t)store_col_int (q, at++);
-    job->suspended_at = store_col_int (q, at++);
-    job->halted = store_col_int (q, at++);
-    job->array = (uint64_t)store_col_int (q, at++);
-    job->array_index = (uint32_t)store_col_int (q, at++);
-    job->array_limit = (uint32_t)store_col_int (q, at++);
-    job->shape = (uint32_t)store_col_int (q, at++);
-    col_name (q, at++, job->meta);
-    job->contact = store_col_int (q, at++);
+    store_row_take (q, &job_table, NULL, job, NULL);
 }
 
 static int job_one (struct store_stmt *q, struct store_job *out, struct err *err)
@@ -377,7 +302,7 @@ int local_store_job_get (struct local_store *store, uint64_t number, struct stor
                          struct err *err)
 {
     struct store_stmt *q =
-        store_stmt (store->db, "SELECT " JOB_COLUMNS " FROM job WHERE number = ?1");
+        store_row_select (store->db, &job_table, " FROM job WHERE number = ?1");
     store_bind_int (q, 1, (int64_t)number);
     return job_one (q, out, err);
 }
@@ -389,8 +314,7 @@ int local_store_job_get (struct local_store *store, uint64_t number, struct stor
 int local_store_job_find (struct local_store *store, const char *meta, const char *grid_job_id,
                           const char *component, struct store_job *out, struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store->db, "SELECT " JOB_COLUMNS " FROM job WHERE grid_job_id = ?1 AND "
+    struct store_stmt *q = store_row_select (store->db, &job_table, " FROM job WHERE grid_job_id = ?1 AND "
                    "(?2 = '' OR component = ?2) AND " OF_META ("?3") " ORDER BY number DESC LIMIT 1");
     store_bind_text (q, 1, grid_job_id);
     store_bind_text (q, 2, component);
@@ -402,8 +326,7 @@ int local_store_job_by_attempt (struct local_store *store, const char *meta,
                                 const char *grid_job_id, const char *component, uint32_t attempt,
                                 struct store_job *out, struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store->db, "SELECT " JOB_COLUMNS " FROM job WHERE grid_job_id = ?1 AND component = ?2 "
+    struct store_stmt *q = store_row_select (store->db, &job_table, " FROM job WHERE grid_job_id = ?1 AND component = ?2 "
                    "AND attempt = ?3 AND part = 0 AND " OF_META ("?4"));
     store_bind_text (q, 1, grid_job_id);
     store_bind_text (q, 2, component);
@@ -458,8 +381,7 @@ int local_store_jobs_live (struct local_store *store,
                            int (*fn) (void *arg, struct store_job *job, struct err *err),
                            void *arg, struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store->db, "SELECT " JOB_COLUMNS " FROM job WHERE state < 5 ORDER BY number");
+    struct store_stmt *q = store_row_select (store->db, &job_table, " FROM job WHERE state < 5 ORDER BY number");
     int rc;
     while ((rc = store_step (q, err)) == 1) {
         struct store_job job;
@@ -482,69 +404,43 @@ void store_part_free (struct store_part *part)
     part->answer = part->start = NULL;
 }
 
-#define PART_COLUMNS                                                                               \
-    "txn, component, attempt, state, job, caller, was_held, token_hash, request_hash, "            \
-    "slot_start_us, lease_end_boottime_us, boot_id, start_accepted, answer, start"
+static const struct row_column part_columns[] = {
+    ROW_AS (struct store_part, transaction, "txn", ROW_KEY),
+    ROW (struct store_part, component, ROW_KEY),
+    ROW (struct store_part, attempt, ROW_KEY),
+    ROW (struct store_part, state, 0),
+    ROW (struct store_part, job, 0),
+    ROW (struct store_part, caller, 0),
+    ROW (struct store_part, was_held, 0),
+    ROW (struct store_part, token_hash, 0),
+    ROW (struct store_part, request_hash, 0),
+    ROW_AS (struct store_part, slot_start, "slot_start_us", 0),
+    ROW_AS (struct store_part, lease_end_boottime, "lease_end_boottime_us", 0),
+    ROW (struct store_part, boot_id, 0),
+    ROW (struct store_part, start_accepted, 0),
+    ROW_DATA (struct store_part, answer, answer_len, "answer", 0),
+    ROW_DATA (struct store_part, start, start_len, "start", 0),
+};
+static const struct row_table part_table = ROW_TABLE ("part", part_columns);
 
 int local_store_part_put (struct local_store *store, const struct store_part *part,
                           struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store->db, "INSERT OR REPLACE INTO part (" PART_COLUMNS ") VALUES "
-                   "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)");
-    int at = 0;
-    store_bind_blob (q, ++at, part->transaction, sizeof part->transaction);
-    store_bind_text (q, ++at, part->component);
-    store_bind_int (q, ++at, part->attempt);
-    store_bind_int (q, ++at, part->state);
-    store_bind_int (q, ++at, (int64_t)part->job);
-    store_bind_text (q, ++at, part->caller);
-    store_bind_int (q, ++at, part->was_held);
-    store_bind_blob (q, ++at, part->token_hash, sizeof part->token_hash);
-    store_bind_blob (q, ++at, part->request_hash, sizeof part->request_hash);
-    store_bind_int (q, ++at, part->slot_start);
-    store_bind_int (q, ++at, part->lease_end_boottime);
-    store_bind_text (q, ++at, part->boot_id);
-    store_bind_int (q, ++at, part->start_accepted);
-    at++;
-    if (part->answer)
-        store_bind_blob (q, at, part->answer, part->answer_len);
-    at++;
-    if (part->start)
-        store_bind_blob (q, at, part->start, part->start_len);
-    return store_run (q, err);
+    /* A replace, so that part_touched says when it was written last. */
+    return store_row_write (store->db, &part_table, ROW_REPLACE, NULL, part, err);
 }
 
 static void part_of_row (struct store_stmt *q, struct store_part *part)
 {
-    int at = 0;
-    const char *boot;
     *part = (struct store_part){0};
-    col_bytes (q, at++, part->transaction, sizeof part->transaction);
-    col_name (q, at++, part->component);
-    part->attempt = (uint32_t)store_col_int (q, at++);
-    part->state = (enum store_part_state)store_col_int (q, at++);
-    part->job = (uint64_t)store_col_int (q, at++);
-    col_name (q, at++, part->caller);
-    part->was_held = store_col_int (q, at++) != 0;
-    col_bytes (q, at++, part->token_hash, sizeof part->token_hash);
-    col_bytes (q, at++, part->request_hash, sizeof part->request_hash);
-    part->slot_start = store_col_int (q, at++);
-    part->lease_end_boottime = store_col_int (q, at++);
-    boot = store_col_text (q, at++);
-    snprintf (part->boot_id, sizeof part->boot_id, "%s", boot ? boot : "");
-    part->start_accepted = store_col_int (q, at++) != 0;
-    part->answer = col_blob_dup (q, at++, &part->answer_len);
-    part->start = col_blob_dup (q, at++, &part->start_len);
+    store_row_take (q, &part_table, NULL, part, NULL);
 }
 
 int local_store_part_get (struct local_store *store, const uint8_t *transaction,
                           const char *component, uint32_t attempt, struct store_part *out,
                           struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store->db,
-        "SELECT " PART_COLUMNS " FROM part WHERE txn = ?1 AND component = ?2 AND attempt = ?3");
+    struct store_stmt *q = store_row_select (store->db, &part_table, " FROM part WHERE txn = ?1 AND component = ?2 AND attempt = ?3");
     store_bind_blob (q, 1, transaction, STORE_TRANSACTION_LEN);
     store_bind_text (q, 2, component);
     store_bind_int (q, 3, attempt);
@@ -562,8 +458,7 @@ int local_store_parts_live (struct local_store *store,
                             int (*fn) (void *arg, struct store_part *part, struct err *err),
                             void *arg, struct err *err)
 {
-    struct store_stmt *q = store_stmt (store->db, "SELECT " PART_COLUMNS " FROM part "
-                                                  "WHERE state < 4 ORDER BY job");
+    struct store_stmt *q = store_row_select (store->db, &part_table, " FROM part WHERE state < 4 ORDER BY job");
     int rc;
     while ((rc = store_step (q, err)) == 1) {
         struct store_part part;
@@ -608,17 +503,18 @@ void store_hold_free (struct store_hold *hold)
     hold->request = NULL;
 }
 
+static const struct row_column hold_columns[] = {
+    ROW (struct store_hold, key, ROW_KEY),
+    ROW (struct store_hold, job, 0),
+    ROW (struct store_hold, wanted, 0),
+    ROW_DATA (struct store_hold, request, request_len, "request", ROW_NOT_NULL),
+};
+static const struct row_table hold_table = ROW_TABLE ("hold", hold_columns);
+
 int local_store_hold_put (struct local_store *store, const struct store_hold *hold,
                           struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store->db, "INSERT OR REPLACE INTO hold (key, job, wanted, request) "
-                   "VALUES (?1, ?2, ?3, ?4)");
-    store_bind_blob (q, 1, hold->key, sizeof hold->key);
-    store_bind_int (q, 2, (int64_t)hold->job);
-    store_bind_int (q, 3, hold->wanted);
-    store_bind_blob (q, 4, hold->request, hold->request_len);
-    return store_run (q, err);
+    return store_row_write (store->db, &hold_table, ROW_REPLACE, NULL, hold, err);
 }
 
 int local_store_hold_unwant (struct local_store *store, const uint8_t key[16], struct err *err)
@@ -652,15 +548,11 @@ int local_store_holds (struct local_store *store,
                        int (*fn) (void *arg, struct store_hold *hold, struct err *err), void *arg,
                        struct err *err)
 {
-    struct store_stmt *q =
-        store_stmt (store->db, "SELECT key, job, wanted, request FROM hold ORDER BY job");
+    struct store_stmt *q = store_row_select (store->db, &hold_table, " FROM hold ORDER BY job");
     int rc;
     while ((rc = store_step (q, err)) == 1) {
         struct store_hold hold = {0};
-        col_bytes (q, 0, hold.key, sizeof hold.key);
-        hold.job = (uint64_t)store_col_int (q, 1);
-        hold.wanted = store_col_int (q, 2) != 0;
-        hold.request = col_blob_dup (q, 3, &hold.request_len);
+        store_row_take (q, &hold_table, NULL, &hold, NULL);
         rc = fn (arg, &hold, err);
         store_hold_free (&hold);
         if (rc != 0) {
@@ -853,31 +745,28 @@ int local_store_audit (struct local_store *store, time_us now, const char *who, 
     return store_run (q, err);
 }
 
+static const struct row_column admin_columns[] = {
+    ROW (struct store_job_admin, holds, 0),
+    ROW (struct store_job_admin, priority, 0),
+    ROW (struct store_job_admin, absolute, 0),
+};
+static const struct row_table admin_table = ROW_TABLE ("job_admin", admin_columns, "number");
+
 int local_store_job_admin_put (struct local_store *store, uint64_t number,
                                const struct store_job_admin *admin, struct err *err)
 {
-    struct store_stmt *q =
-        store_stmt (store->db, "INSERT OR REPLACE INTO job_admin (number, holds, priority, absolute)"
-                               " VALUES (?1, ?2, ?3, ?4)");
-    store_bind_int (q, 1, (int64_t)number);
-    store_bind_int (q, 2, admin->holds);
-    store_bind_int (q, 3, admin->priority);
-    store_bind_int (q, 4, admin->absolute);
-    return store_run (q, err);
+    return store_row_write (store->db, &admin_table, ROW_REPLACE, &(int64_t){(int64_t)number}, admin, err);
 }
 
 int local_store_job_admin_get (struct local_store *store, uint64_t number,
                                struct store_job_admin *out, struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store->db, "SELECT holds, priority, absolute FROM job_admin WHERE number = ?1");
+    struct store_stmt *q = store_row_select (store->db, &admin_table, " FROM job_admin WHERE number = ?1");
     *out = (struct store_job_admin){0};
     store_bind_int (q, 1, (int64_t)number);
     int rc = store_step (q, err);
     if (rc > 0) {
-        out->holds = (uint32_t)store_col_int (q, 0);
-        out->priority = (int32_t)store_col_int (q, 1);
-        out->absolute = store_col_int (q, 2) != 0;
+        store_row_take (q, &admin_table, NULL, out, NULL);
         store_reset (q);
     }
     return rc < 0 ? rc : 0;

@@ -1,6 +1,7 @@
 #include "local/store/runs.h"
 
 #include "local/store/local_store_i.h"
+#include "proto/store/row.h"
 
 const char runs_schema[] =
     "CREATE TABLE run (sequence INTEGER PRIMARY KEY AUTOINCREMENT, site_job TEXT NOT NULL,"
@@ -11,21 +12,22 @@ const char runs_schema[] =
     "CREATE INDEX run_by_job ON run (site_job);"
     "CREATE UNIQUE INDEX run_by_message ON run (message) WHERE message > 0;";
 
+static const struct row_column run_columns[] = {
+    ROW (struct store_run, site_job, 0),
+    ROW_AS (struct store_run, end, "end_us", 0),
+    ROW (struct store_run, untold, 0),
+    ROW (struct store_run, message, 0),
+    ROW_AS (struct store_run, charged, "charged_micro", 0),
+    ROW (struct store_run, user, 0),
+    ROW (struct store_run, rm_id, 0),
+    ROW_AS (struct store_run, rm_submit, "rm_submit_us", 0),
+    ROW_DATA (struct store_run, request, request_len, "request", ROW_NOT_NULL),
+};
+static const struct row_table run_table = ROW_TABLE ("run", run_columns, "sequence");
+
 int runs_add (struct local_store *store, const struct store_run *run, struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store->db, "INSERT INTO run (site_job, end_us, untold, message, charged_micro, user, rm_id, "
-                   "rm_submit_us, request) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
-    store_bind_text (q, 1, run->site_job);
-    store_bind_int (q, 2, run->end);
-    store_bind_text (q, 3, run->untold);
-    store_bind_int (q, 4, (int64_t)run->message);
-    store_bind_int (q, 5, run->charged);
-    store_bind_text (q, 6, run->user);
-    store_bind_text (q, 7, run->rm_id);
-    store_bind_int (q, 8, run->rm_submit);
-    store_bind_blob (q, 9, run->request, run->request_len);
-    return store_run (q, err);
+    return store_row_write (store->db, &run_table, ROW_INSERT, NULL, run, err);
 }
 
 int runs_answered (struct local_store *store, uint64_t message, credit_micro charged,
@@ -38,22 +40,10 @@ int runs_answered (struct local_store *store, uint64_t message, credit_micro cha
     return store_run (q, err);
 }
 
-#define RUN_COLUMNS                                                                                \
-    "SELECT sequence, site_job, end_us, untold, message, charged_micro, user, rm_id, "             \
-    "rm_submit_us, request FROM run "
-
 static struct store_run run_of_row (struct store_stmt *q)
 {
-    struct store_run run = {.sequence = (uint64_t)store_col_int (q, 0),
-                            .site_job = store_col_text (q, 1),
-                            .end = store_col_int (q, 2),
-                            .untold = store_col_text (q, 3),
-                            .message = (uint64_t)store_col_int (q, 4),
-                            .charged = store_col_int (q, 5),
-                            .user = store_col_text (q, 6),
-                            .rm_id = store_col_text (q, 7),
-                            .rm_submit = store_col_int (q, 8)};
-    run.request = store_col_blob (q, 9, &run.request_len);
+    struct store_run run = {.sequence = (uint64_t)store_col_int (q, 0)};
+    store_row_take (q, &run_table, NULL, &run, NULL);
     return run;
 }
 
@@ -69,7 +59,7 @@ int runs_message_set (struct local_store *store, uint64_t message, uint64_t inst
 int runs_of_message (struct local_store *store, uint64_t message,
                      void (*fn) (void *arg, const struct store_run *run), void *arg, struct err *err)
 {
-    struct store_stmt *q = store_stmt (store->db, RUN_COLUMNS "WHERE message = ?1 AND message > 0");
+    struct store_stmt *q = store_row_select (store->db, &run_table, " FROM run WHERE message = ?1 AND message > 0");
     store_bind_int (q, 1, (int64_t)message);
     int rc = store_step (q, err);
     if (rc == 1) {
@@ -85,11 +75,11 @@ int runs_read (struct local_store *store, time_us from, time_us until, const cha
                const struct runs_after *after, uint32_t limit,
                void (*fn) (void *arg, const struct store_run *run), void *arg, struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store->db,
-        site_job ? RUN_COLUMNS "WHERE site_job = ?6 AND (end_us, sequence) > (?3, ?4) "
+    struct store_stmt *q = store_row_select (
+        store->db, &run_table,
+        site_job ? " FROM run WHERE site_job = ?6 AND (end_us, sequence) > (?3, ?4) "
                                "ORDER BY end_us, sequence LIMIT ?5"
-                 : RUN_COLUMNS "WHERE end_us >= ?1 AND (?2 = 0 OR end_us < ?2) AND "
+                 : " FROM run WHERE end_us >= ?1 AND (?2 = 0 OR end_us < ?2) AND "
                                "(end_us, sequence) > (?3, ?4) ORDER BY end_us, sequence LIMIT ?5");
     int rc;
     if (!site_job) {

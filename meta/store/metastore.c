@@ -1,8 +1,12 @@
+/* The metascheduler's store: its schema, and its records as tables of columns (proto/store/row.h): jobs, their components, their
+ * co-allocation records, how far each site was heard. It decides nothing; votes.c and jobrows.c are the group's part of it. */
 #include "meta/store/metastore_i.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "proto/store/row.h"
 
 static const char *const steps[] = {
     "CREATE TABLE state (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
@@ -203,10 +207,43 @@ void metastore_rollback (struct metastore *store)
 
 /* ---- jobs */
 
-static const char *text_or_empty (const char *text)
-{
-    return text ? text : "";
-}
+#define JOB(field, flags) ROW (struct job_row, field, flags)
+
+static const struct row_column job_columns[] = {
+    JOB (uuid, ROW_ONCE),
+    JOB (submitter, ROW_ONCE),
+    JOB (name, ROW_ONCE),
+    JOB (account, ROW_ONCE),
+    ROW_DATA (struct job_row, envelope.bytes, envelope.len, "envelope", ROW_ONCE),
+    JOB (submit_us, ROW_ONCE),
+    JOB (state, 0),
+    JOB (ended, 0),
+    JOB (reason_code, 0),
+    JOB (reason_text, 0),
+    JOB (start_us, 0),
+    JOB (start_is_estimate, 0),
+    JOB (end_us, 0),
+    JOB (price, 0),
+    JOB (attempts, 0),
+    JOB (change, 0),
+    JOB (cancel_wanted, 0),
+    JOB (site, 0),
+    JOB (site_attempt, 0),
+    JOB (place, 0),
+    JOB (shape, 0),
+    JOB (held, 0),
+    JOB (attempt_last, 0),
+    JOB (retries, 0),
+    JOB (retry_us, 0),
+    JOB (contact_us, 0),
+    JOB (move_stage, 0),
+    JOB (move_site, 0),
+    JOB (move_job_id, 0),
+    JOB (move_attempt, 0),
+    JOB (move_shape, 0),
+    JOB (move_price, 0),
+};
+static const struct row_table job_table = ROW_TABLE ("job", job_columns, "number");
 
 int metastore_job_find_uuid (struct metastore *store, const char *submitter,
                              const struct uuid *uuid, uint64_t *number_out, struct err *err)
@@ -233,26 +270,8 @@ int metastore_job_insert (struct metastore *store, const struct job_row *row, ui
         return err_set (err, ERR_EXISTS, "a job with this uuid is there");
     if (rc != ERR_NOT_FOUND)
         return rc;
-    struct store_stmt *q = store_stmt (
-        store->store,
-        "INSERT INTO job (uuid, submitter, name, account, envelope, submit_us, state, ended,"
-        " reason_code, reason_text, start_us, start_is_estimate, end_us, price, attempts, change,"
-        " cancel_wanted, site, site_attempt, place, held, number)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, 0, 0, 0, 0, 0, ?12, 0, '', 0, 0, ?10, ?11)");
-    store_bind_uuid (q, 1, &row->uuid);
-    store_bind_text (q, 2, row->submitter);
-    store_bind_text (q, 3, text_or_empty (row->name));
-    store_bind_text (q, 4, text_or_empty (row->account));
-    store_bind_blob (q, 5, row->envelope.bytes, row->envelope.len);
-    store_bind_int (q, 6, row->submit_us);
-    store_bind_int (q, 7, row->state);
-    store_bind_text (q, 8, text_or_empty (row->reason_code));
-    store_bind_text (q, 9, text_or_empty (row->reason_text));
-    store_bind_int (q, 10, row->held);
-    if (row->number)
-        store_bind_int (q, 11, (int64_t)row->number);
-    store_bind_int (q, 12, (int64_t)row->change);
-    rc = store_run (q, err);
+    const int64_t number = (int64_t)row->number;
+    rc = store_row_write (store->store, &job_table, ROW_INSERT, number ? &number : NULL, row, err);
     if (rc == 0)
         *number_out = (uint64_t)store_last_id (store->store);
     return rc;
@@ -297,69 +316,14 @@ int metastore_job_envelope_put (struct metastore *store, uint64_t number,
 
 int metastore_job_update (struct metastore *store, const struct job_row *row, struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store->store,
-        "UPDATE job SET state = ?2, ended = ?3, reason_code = ?4, reason_text = ?5, start_us = ?6,"
-        " start_is_estimate = ?7, end_us = ?8, price = ?9, attempts = ?10, change = ?11,"
-        " cancel_wanted = ?12, site = ?13, site_attempt = ?14, place = ?15, shape = ?16, held = ?17,"
-        " attempt_last = ?18, move_stage = ?19, move_site = ?20, move_job_id = ?21,"
-        " move_attempt = ?22, move_shape = ?23, move_price = ?24, retries = ?25, retry_us = ?26,"
-        " contact_us = ?27"
-        " WHERE number = ?1");
-    store_bind_int (q, 1, (int64_t)row->number);
-    store_bind_int (q, 2, row->state);
-    store_bind_int (q, 3, row->ended);
-    store_bind_text (q, 4, text_or_empty (row->reason_code));
-    store_bind_text (q, 5, text_or_empty (row->reason_text));
-    store_bind_int (q, 6, row->start_us);
-    store_bind_int (q, 7, row->start_is_estimate);
-    store_bind_int (q, 8, row->end_us);
-    store_bind_int (q, 9, row->price);
-    store_bind_int (q, 10, row->attempts);
-    store_bind_int (q, 11, (int64_t)row->change);
-    store_bind_int (q, 12, row->cancel_wanted);
-    store_bind_text (q, 13, text_or_empty (row->site));
-    store_bind_int (q, 14, row->site_attempt);
-    store_bind_int (q, 15, row->place);
-    store_bind_int (q, 16, row->shape);
-    store_bind_int (q, 17, row->held);
-    store_bind_int (q, 18, row->attempt_last);
-    store_bind_int (q, 19, row->move_stage);
-    store_bind_text (q, 20, text_or_empty (row->move_site));
-    store_bind_text (q, 21, text_or_empty (row->move_job_id));
-    store_bind_int (q, 22, row->move_attempt);
-    store_bind_int (q, 23, row->move_shape);
-    store_bind_int (q, 24, row->move_price);
-    store_bind_int (q, 25, row->retries);
-    store_bind_int (q, 26, row->retry_us);
-    store_bind_int (q, 27, row->contact_us);
-    return store_run (q, err);
-}
-
-static struct metastore_blob blob_col (struct store_stmt *q, int at, struct arena *arena)
-{
-    struct metastore_blob blob = {NULL, 0};
-    const void *bytes = store_col_blob (q, at, &blob.len);
-    if (blob.len)
-        blob.bytes = arena_memdup (arena, bytes, blob.len);
-    return blob;
-}
-
-static const char *text_col (struct store_stmt *q, int at, struct arena *arena)
-{
-    return arena_strdup (arena, text_or_empty (store_col_text (q, at)));
+    const int64_t number = (int64_t)row->number;
+    return store_row_write (store->store, &job_table, ROW_UPDATE, &number, row, err);
 }
 
 int metastore_job_load (struct metastore *store, uint64_t number, struct arena *arena,
                         struct job_row *out, struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store->store,
-        "SELECT uuid, submitter, name, account, envelope, submit_us, state, ended, reason_code,"
-        " reason_text, start_us, start_is_estimate, end_us, price, attempts, change,"
-        " cancel_wanted, site, site_attempt, place, shape, held, attempt_last, move_stage, move_site,"
-        " move_job_id, move_attempt, move_shape, move_price, retries, retry_us, contact_us FROM job"
-        " WHERE number = ?1");
+    struct store_stmt *q = store_row_select (store->store, &job_table, " FROM job WHERE number = ?1");
     store_bind_int (q, 1, (int64_t)number);
     int rc = store_step (q, err);
     if (rc < 0)
@@ -368,40 +332,9 @@ int metastore_job_load (struct metastore *store, uint64_t number, struct arena *
         return err_set (err, ERR_NOT_FOUND, "there is no job %llu", (unsigned long long)number);
     memset (out, 0, sizeof *out);
     out->number = number;
-    store_col_uuid (q, 0, &out->uuid);
-    out->submitter = text_col (q, 1, arena);
-    out->name = text_col (q, 2, arena);
-    out->account = text_col (q, 3, arena);
-    out->envelope = blob_col (q, 4, arena);
-    out->submit_us = store_col_int (q, 5);
-    out->state = (int32_t)store_col_int (q, 6);
-    out->ended = store_col_int (q, 7) != 0;
-    out->reason_code = text_col (q, 8, arena);
-    out->reason_text = text_col (q, 9, arena);
-    out->start_us = store_col_int (q, 10);
-    out->start_is_estimate = store_col_int (q, 11) != 0;
-    out->end_us = store_col_int (q, 12);
-    out->price = store_col_int (q, 13);
-    out->attempts = (uint32_t)store_col_int (q, 14);
-    out->change = (uint64_t)store_col_int (q, 15);
-    out->cancel_wanted = store_col_int (q, 16) != 0;
-    out->site = text_col (q, 17, arena);
-    out->site_attempt = (uint32_t)store_col_int (q, 18);
-    out->place = (int32_t)store_col_int (q, 19);
-    out->shape = (uint32_t)store_col_int (q, 20);
-    out->held = store_col_int (q, 21) != 0;
-    out->attempt_last = (uint32_t)store_col_int (q, 22);
-    out->move_stage = (int32_t)store_col_int (q, 23);
-    out->move_site = text_col (q, 24, arena);
-    out->move_job_id = text_col (q, 25, arena);
-    out->move_attempt = (uint32_t)store_col_int (q, 26);
-    out->move_shape = (uint32_t)store_col_int (q, 27);
-    out->move_price = store_col_int (q, 28);
-    out->retries = (uint32_t)store_col_int (q, 29);
-    out->retry_us = store_col_int (q, 30);
-    out->contact_us = store_col_int (q, 31);
+    rc = store_row_take (q, &job_table, arena, out, err);
     store_reset (q);
-    return 0;
+    return rc;
 }
 
 int metastore_job_list (struct metastore *store, const char *submitter, bool ended, uint32_t limit,
@@ -447,57 +380,39 @@ int metastore_job_list (struct metastore *store, const char *submitter, bool end
 
 /* ---- components */
 
+#define PART(field, flags) ROW (struct component_row, field, flags)
+#define PART_BLOB(field) ROW_DATA (struct component_row, field.bytes, field.len, #field, 0)
+
+static const struct row_column component_columns[] = {
+    ROW_AS (struct component_row, index, "idx", ROW_KEY),
+    PART (name, ROW_ONCE),
+    PART (site, 0),
+    PART (site_job_id, 0),
+    PART_BLOB (info),
+    PART_BLOB (peer),
+    PART_BLOB (answers),
+    PART (next_job_id, 0),
+    PART_BLOB (next_peer),
+};
+static const struct row_table component_table = ROW_TABLE ("component", component_columns, "job");
+
 int metastore_component_save (struct metastore *store, uint64_t number,
                               const struct component_row *row, struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store->store,
-        "INSERT INTO component (job, idx, name, site, site_job_id, info, peer, answers, next_job_id,"
-        " next_peer) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
-        " ON CONFLICT (job, idx) DO UPDATE SET"
-        " site = excluded.site, site_job_id = excluded.site_job_id, info = excluded.info,"
-        " peer = excluded.peer, answers = excluded.answers, next_job_id = excluded.next_job_id,"
-        " next_peer = excluded.next_peer");
-    store_bind_int (q, 1, (int64_t)number);
-    store_bind_int (q, 2, row->index);
-    store_bind_text (q, 3, text_or_empty (row->name));
-    store_bind_text (q, 4, text_or_empty (row->site));
-    store_bind_text (q, 5, text_or_empty (row->site_job_id));
-    if (row->info.len)
-        store_bind_blob (q, 6, row->info.bytes, row->info.len);
-    if (row->peer.len)
-        store_bind_blob (q, 7, row->peer.bytes, row->peer.len);
-    if (row->answers.len)
-        store_bind_blob (q, 8, row->answers.bytes, row->answers.len);
-    store_bind_text (q, 9, text_or_empty (row->next_job_id));
-    if (row->next_peer.len)
-        store_bind_blob (q, 10, row->next_peer.bytes, row->next_peer.len);
-    return store_run (q, err);
+    return store_row_write (store->store, &component_table, ROW_PUT, &(int64_t){(int64_t)number}, row, err);
 }
 
 int metastore_component_load (struct metastore *store, uint64_t number, struct arena *arena,
                               struct component_row **rows_out, uint32_t *count_out,
                               struct err *err)
 {
-    struct store_stmt *q =
-        store_stmt (store->store, "SELECT idx, name, site, site_job_id, info, peer, answers,"
-                                  " next_job_id, next_peer FROM component WHERE job = ?1 ORDER BY idx");
+    struct store_stmt *q = store_row_select (store->store, &component_table, " FROM component WHERE job = ?1 ORDER BY idx");
     struct component_row *rows = arena_array (arena, COALLOC_PARTS_MAX, sizeof *rows);
     uint32_t count = 0;
     int rc;
     store_bind_int (q, 1, (int64_t)number);
-    while ((rc = store_step (q, err)) > 0 && count < COALLOC_PARTS_MAX) {
-        struct component_row *row = &rows[count++];
-        row->index = (uint32_t)store_col_int (q, 0);
-        row->name = text_col (q, 1, arena);
-        row->site = text_col (q, 2, arena);
-        row->site_job_id = text_col (q, 3, arena);
-        row->info = blob_col (q, 4, arena);
-        row->peer = blob_col (q, 5, arena);
-        row->answers = blob_col (q, 6, arena);
-        row->next_job_id = text_col (q, 7, arena);
-        row->next_peer = blob_col (q, 8, arena);
-    }
+    while ((rc = store_step (q, err)) > 0 && count < COALLOC_PARTS_MAX)
+        store_row_take (q, &component_table, arena, &rows[count++], err);
     store_reset (q);
     if (rc < 0)
         return rc;
@@ -508,70 +423,55 @@ int metastore_component_load (struct metastore *store, uint64_t number, struct a
 
 /* ---- co-allocation records */
 
-static int part_save (struct metastore *store, uint64_t number, enum metastore_role role, uint32_t index,
-                      const struct coalloc_part *part, struct err *err)
-{
-    struct store_stmt *q = store_stmt (
-        store->store,
-        "INSERT OR REPLACE INTO coalloc_part (job, idx, name, site, offset_us, walltime_us, state,"
-        " attempt, price, ended, hint_site, hint_start_us, shape, role)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)");
-    store_bind_int (q, 1, (int64_t)number);
-    store_bind_int (q, 2, index);
-    store_bind_text (q, 3, part->name);
-    store_bind_text (q, 4, part->site);
-    store_bind_int (q, 5, part->offset);
-    store_bind_int (q, 6, part->walltime);
-    store_bind_int (q, 7, part->state);
-    store_bind_int (q, 8, part->attempt);
-    store_bind_int (q, 9, part->price);
-    store_bind_int (q, 10, part->ended);
-    store_bind_text (q, 11, part->hint_site);
-    store_bind_int (q, 12, part->hint_start);
-    store_bind_int (q, 13, part->shape);
-    store_bind_int (q, 14, role);
-    return store_run (q, err);
-}
+#define RECORD(field, column, flags) ROW_AS (struct coalloc_record, field, column, flags)
+#define MEMBER(field, column) ROW_AS (struct coalloc_part, field, column, 0)
+
+/* The job's bounds are written once: they go with its place (slide.c). */
+static const struct row_column record_columns[] = {
+    RECORD (phase, "phase", 0),
+    RECORD (tries, "tries", 0),
+    RECORD (cancel_wanted, "cancel_wanted", 0),
+    RECORD (ran, "ran", 0),
+    RECORD (decided, "decided", 0),
+    RECORD (outcome, "outcome", 0),
+    RECORD (reason.code, "reason_code", 0),
+    RECORD (reason.text, "reason_text", 0),
+    RECORD (created, "created_us", ROW_ONCE),
+    RECORD (transaction, "txn", 0),
+    RECORD (start_token, "start_token", 0),
+    RECORD (slot_start, "slot_start_us", 0),
+    RECORD (start_at, "start_at_us", 0),
+    RECORD (not_before, "not_before_us", ROW_ONCE),
+    RECORD (deadline, "deadline_us", ROW_ONCE),
+    RECORD (expires, "expires_us", ROW_ONCE),
+    RECORD (cost_max, "cost_max", ROW_ONCE),
+    RECORD (not_after, "not_after_us", ROW_ONCE),
+    RECORD (prefer, "prefer", ROW_ONCE),
+};
+static const struct row_table record_table = ROW_TABLE ("coalloc", record_columns, "job", "role");
+
+static const struct row_column member_columns[] = {
+    MEMBER (name, "name"),
+    MEMBER (site, "site"),
+    MEMBER (offset, "offset_us"),
+    MEMBER (walltime, "walltime_us"),
+    MEMBER (state, "state"),
+    MEMBER (attempt, "attempt"),
+    MEMBER (price, "price"),
+    MEMBER (ended, "ended"),
+    MEMBER (hint_site, "hint_site"),
+    MEMBER (hint_start, "hint_start_us"),
+    MEMBER (shape, "shape"),
+};
+static const struct row_table member_table = ROW_TABLE ("coalloc_part", member_columns, "job", "role", "idx");
 
 int metastore_coalloc_save (struct metastore *store, uint64_t number, enum metastore_role role,
                             const struct coalloc_record *record, struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store->store,
-        "INSERT INTO coalloc (job, phase, tries, cancel_wanted, ran, decided, outcome,"
-        " reason_code, reason_text, created_us, txn, start_token, slot_start_us, start_at_us,"
-        " not_before_us, deadline_us, expires_us, cost_max, not_after_us, prefer, role)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,"
-        " ?18, ?19, ?20, ?21) ON CONFLICT (job, role) DO UPDATE SET"
-        " phase = excluded.phase, tries = excluded.tries, cancel_wanted = excluded.cancel_wanted,"
-        " ran = excluded.ran, decided = excluded.decided, outcome = excluded.outcome,"
-        " reason_code = excluded.reason_code, reason_text = excluded.reason_text,"
-        " txn = excluded.txn, start_token = excluded.start_token,"
-        " slot_start_us = excluded.slot_start_us, start_at_us = excluded.start_at_us");
-    store_bind_int (q, 1, (int64_t)number);
-    store_bind_int (q, 2, record->phase);
-    store_bind_int (q, 3, record->tries);
-    store_bind_int (q, 4, record->cancel_wanted);
-    store_bind_int (q, 5, record->ran);
-    store_bind_int (q, 6, record->decided);
-    store_bind_int (q, 7, record->outcome);
-    store_bind_text (q, 8, record->reason.code);
-    store_bind_text (q, 9, record->reason.text);
-    store_bind_int (q, 10, record->created);
-    store_bind_blob (q, 11, record->transaction, sizeof record->transaction);
-    store_bind_blob (q, 12, record->start_token, sizeof record->start_token);
-    store_bind_int (q, 13, record->slot_start);
-    store_bind_int (q, 14, record->start_at);
-    store_bind_int (q, 15, record->not_before);
-    store_bind_int (q, 16, record->deadline);
-    store_bind_int (q, 17, record->expires);
-    store_bind_int (q, 18, record->cost_max);
-    store_bind_int (q, 19, record->not_after);
-    store_bind_int (q, 20, record->prefer);
-    store_bind_int (q, 21, role);
-    int rc = store_run (q, err);
-    for (uint32_t p = 0; p < record->part_count && rc == 0; p++)
-        rc = part_save (store, number, role, p, &record->part[p], err);
+    int64_t key[] = {(int64_t)number, role, 0};
+    int rc = store_row_write (store->store, &record_table, ROW_PUT, key, record, err);
+    for (; key[2] < record->part_count && rc == 0; key[2]++)
+        rc = store_row_write (store->store, &member_table, ROW_PUT, key, &record->part[key[2]], err);
     return rc;
 }
 
@@ -590,78 +490,18 @@ int metastore_coalloc_drop (struct metastore *store, uint64_t number, enum metas
     return rc;
 }
 
-static void name_col (struct store_stmt *q, int at, char *out, size_t cap)
+static int members_load (struct metastore *store, uint64_t number, enum metastore_role role,
+                         struct coalloc_record *record, struct err *err)
 {
-    snprintf (out, cap, "%s", text_or_empty (store_col_text (q, at)));
-}
-
-static int bytes_col (struct store_stmt *q, int at, void *out, size_t len, struct err *err)
-{
-    size_t have = 0;
-    const void *bytes = store_col_blob (q, at, &have);
-    if (have != len)
-        return err_set (err, ERR_IO, "a co-allocation record is damaged: %zu bytes, not %zu", have,
-                        len);
-    memcpy (out, bytes, len);
-    return 0;
-}
-
-static int record_col (struct store_stmt *q, struct coalloc_record *record, struct err *err)
-{
-    record->phase = (enum coalloc_phase)store_col_int (q, 0);
-    record->tries = (uint32_t)store_col_int (q, 1);
-    record->cancel_wanted = store_col_int (q, 2) != 0;
-    record->ran = store_col_int (q, 3) != 0;
-    record->decided = store_col_int (q, 4) != 0;
-    record->outcome = (enum coalloc_outcome)store_col_int (q, 5);
-    name_col (q, 6, record->reason.code, sizeof record->reason.code);
-    name_col (q, 7, record->reason.text, sizeof record->reason.text);
-    record->created = store_col_int (q, 8);
-    int rc = bytes_col (q, 9, record->transaction, sizeof record->transaction, err);
-    if (rc == 0)
-        rc = bytes_col (q, 10, record->start_token, sizeof record->start_token, err);
-    record->slot_start = store_col_int (q, 11);
-    record->start_at = store_col_int (q, 12);
-    record->not_before = store_col_int (q, 13);
-    record->deadline = store_col_int (q, 14);
-    record->expires = store_col_int (q, 15);
-    record->cost_max = store_col_int (q, 16);
-    record->not_after = store_col_int (q, 18);
-    record->prefer = (enum choose_prefer)store_col_int (q, 19);
-    return rc;
-}
-
-static void part_col (struct store_stmt *q, struct coalloc_part *part)
-{
-    name_col (q, 1, part->name, sizeof part->name);
-    name_col (q, 2, part->site, sizeof part->site);
-    part->offset = store_col_int (q, 3);
-    part->walltime = store_col_int (q, 4);
-    part->state = (enum part_state)store_col_int (q, 5);
-    part->attempt = (uint32_t)store_col_int (q, 6);
-    part->price = store_col_int (q, 7);
-    part->ended = (enum coalloc_outcome)store_col_int (q, 8);
-    name_col (q, 9, part->hint_site, sizeof part->hint_site);
-    part->hint_start = store_col_int (q, 10);
-    part->shape = (uint32_t)store_col_int (q, 11);
-}
-
-static int parts_load (struct metastore *store, uint64_t number, enum metastore_role role,
-                       struct coalloc_record *record, struct err *err)
-{
-    struct store_stmt *q = store_stmt (
-        store->store, "SELECT idx, name, site, offset_us, walltime_us, state, attempt, price, ended,"
-                      " hint_site, hint_start_us, shape FROM coalloc_part WHERE job = ?1 AND role = ?2"
-                      " ORDER BY idx");
+    struct store_stmt *q = store_row_select (store->store, &member_table, " FROM coalloc_part WHERE job = ?1 AND role = ?2 ORDER BY idx");
     uint32_t seen = 0;
     int rc;
     store_bind_int (q, 1, (int64_t)number);
     store_bind_int (q, 2, role);
     while ((rc = store_step (q, err)) > 0) {
-        uint64_t index = (uint64_t)store_col_int (q, 0);
-        if (index != seen || seen >= record->part_count)
+        if (seen >= record->part_count || store_col_int (q, 2) != seen)
             break;
-        part_col (q, &record->part[seen++]);
+        store_row_take (q, &member_table, NULL, &record->part[seen++], err);
     }
     store_reset (q);
     if (rc < 0)
@@ -672,31 +512,40 @@ static int parts_load (struct metastore *store, uint64_t number, enum metastore_
     return 0;
 }
 
-int metastore_coalloc_load (struct metastore *store, uint64_t number, enum metastore_role role,
-                            struct coalloc_record **record_out, struct err *err)
+static int members_count (struct metastore *store, uint64_t number, enum metastore_role role, uint32_t *out, struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store->store,
-        "SELECT phase, tries, cancel_wanted, ran, decided, outcome, reason_code, reason_text,"
-        " created_us, txn, start_token, slot_start_us, start_at_us, not_before_us, deadline_us,"
-        " expires_us, cost_max, (SELECT count(*) FROM coalloc_part p WHERE p.job = c.job"
-        " AND p.role = c.role), not_after_us, prefer FROM coalloc c WHERE job = ?1 AND role = ?2");
+    struct store_stmt *q = store_stmt (store->store, "SELECT count(*) FROM coalloc_part WHERE job = ?1 AND role = ?2");
     store_bind_int (q, 1, (int64_t)number);
     store_bind_int (q, 2, role);
     int rc = store_step (q, err);
+    if (rc <= 0)
+        return rc;
+    *out = (uint32_t)store_col_int (q, 0);
+    store_reset (q);
+    return 0;
+}
+
+int metastore_coalloc_load (struct metastore *store, uint64_t number, enum metastore_role role,
+                            struct coalloc_record **record_out, struct err *err)
+{
+    uint32_t count = 0;
+    int rc = members_count (store, number, role, &count, err);
+    if (rc)
+        return rc;
+    struct store_stmt *q = store_row_select (store->store, &record_table, " FROM coalloc WHERE job = ?1 AND role = ?2");
+    store_bind_int (q, 1, (int64_t)number);
+    store_bind_int (q, 2, role);
+    rc = store_step (q, err);
     if (rc < 0)
         return rc;
     if (rc == 0)
         return err_set (err, ERR_NOT_FOUND, "job %llu is not co-allocated",
                         (unsigned long long)number);
-    struct coalloc_record *record = coalloc_create ((uint32_t)store_col_int (q, 17), err);
-    if (record)
-        rc = record_col (q, record, err);
+    struct coalloc_record *record = coalloc_create (count, err);
+    rc = record ? store_row_take (q, &record_table, NULL, record, err) : ERR_IO;
     store_reset (q);
-    if (!record)
-        return ERR_IO;
     if (rc == 0)
-        rc = parts_load (store, number, role, record, err);
+        rc = members_load (store, number, role, record, err);
     if (rc) {
         coalloc_destroy (record);
         return rc;

@@ -263,6 +263,7 @@ void store_close (struct store *store)
     if (!store)
         return;
     struct store_stmt *s, *next;
+    store_rows_free (store);
     HASH_ITER (hh, store->stmts, s, next)
     {
         HASH_DEL (store->stmts, s);

@@ -9,6 +9,20 @@
 
 enum { STORE_RECENT = 128 };
 
+struct row_table;
+
+/* The text of a statement about a table (row.c), by the addresses of the table and of what is done. */
+struct row_name {
+    const struct row_table *table;
+    const char *tail;
+};
+
+struct row_sql {
+    struct row_name name;
+    char *sql;
+    UT_hash_handle hh;
+};
+
 struct store_stmt {
     struct store *store;
     char *sql;           /* owned; key */
@@ -23,6 +37,7 @@ struct store {
     char *path;
     struct store_stmt *stmts;
     uint32_t stmt_count;
+    struct row_sql *rows;
     uint32_t in_progress; /* so many statements */
     /* The last statement whose text lay at such an address: most texts are literals, and long to hash. */
     struct store_stmt *recent[STORE_RECENT];
@@ -32,5 +47,7 @@ struct store {
 
 /* The code that fits SQLite's, with its text. what: "begin", or an SQL text. */
 int store_err (struct store *store, const char *what, struct err *err);
+
+void store_rows_free (struct store *store);
 
 #endif
