@@ -426,7 +426,7 @@ int metastore_component_load (struct metastore *store, uint64_t number, struct a
 #define RECORD(field, column, flags) ROW_AS (struct coalloc_record, field, column, flags)
 #define MEMBER(field, column) ROW_AS (struct coalloc_part, field, column, 0)
 
-/* The job's bounds are written once: they go with its place (slide.c). */
+/* The bounds are written once, but for the one that its owner can renew. */
 static const struct row_column record_columns[] = {
     RECORD (phase, "phase", 0),
     RECORD (tries, "tries", 0),
@@ -443,7 +443,7 @@ static const struct row_column record_columns[] = {
     RECORD (start_at, "start_at_us", 0),
     RECORD (not_before, "not_before_us", ROW_ONCE),
     RECORD (deadline, "deadline_us", ROW_ONCE),
-    RECORD (expires, "expires_us", ROW_ONCE),
+    RECORD (expires, "expires_us", 0),
     RECORD (cost_max, "cost_max", ROW_ONCE),
     RECORD (not_after, "not_after_us", ROW_ONCE),
     RECORD (prefer, "prefer", ROW_ONCE),
