@@ -68,40 +68,30 @@ static struct merkle_hash leaf_of (const Nui__Bank__V1__LedgerOperation *m, stru
 
 /* ---- anchors ---- */
 
-int cmd_anchor (struct cli_context *ctx, int argc, char **argv)
+static int anchor_run (struct cli_context *ctx, const struct cli_said *said)
 {
-    static const struct table_column columns[] = {{"block", "Block", TABLE_INT, 0},
-                                                  {"recorded", "Recorded", TABLE_TIME, 0},
-                                                  {"operations", "Operations up to", TABLE_INT, 0},
-                                                  {"link", "Link", TABLE_TEXT, 0}};
-    struct args {
-        const char *save;
-    } args = {0};
-    static const struct cli_option options[] = {
-        {"save", 0, CLI_OPT_STRING, offsetof (struct args, save), 0, 0}, {0}};
-    struct cli_operands o;
+    static const struct table_column columns[] = {{"block", "Block", TABLE_INT},
+                                                  {"recorded", "Recorded", TABLE_TIME},
+                                                  {"operations", "Operations up to", TABLE_INT},
+                                                  {"link", "Link", TABLE_TEXT}};
+    const char *save = said_text (said, "save");
+    Nui__Bank__V1__BlocksRequest request = NUI__BANK__V1__BLOCKS_REQUEST__INIT;
     struct err err = {0};
     struct block block;
     int rc;
-    if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
-        return rc;
-    if (o.count)
-        return cli_usage (argv[0], "'%s' is one word too many", o.item[0]);
-    Nui__Bank__V1__BlocksRequest request = NUI__BANK__V1__BLOCKS_REQUEST__INIT;
     request.limit = 1;
     request.state = true;
-    Nui__Bank__V1__BlocksReply *reply =
-        (Nui__Bank__V1__BlocksReply *)bank_call (ctx, "Blocks", &request.base, &err);
+    Nui__Bank__V1__BlocksReply *reply = (Nui__Bank__V1__BlocksReply *)cli_answer (ctx, said, &request.base, &rc);
     if (!reply)
-        return cli_fail (argv[0], &err);
+        return rc;
     if (reply->n_blocks == 0)
         err_set (&err, ERR_NOT_FOUND, "the bank has recorded nothing yet");
-    else if (block_open (ctx, reply->blocks[0], &block, &err) == 0 && args.save)
-        anchor_append (args.save, reply->blocks[0], &block, &err);
+    else if (block_open (ctx, reply->blocks[0], &block, &err) == 0 && save)
+        anchor_append (save, reply->blocks[0], &block, &err);
     nui__bank__v1__blocks_reply__free_unpacked (reply, NULL);
     if (err.code)
-        return cli_fail (argv[0], &err);
-    struct table *table = table_create (columns, 4);
+        return cli_fail ("anchor", &err);
+    struct table *table = TABLE_CREATE (columns);
     table_int (table, block.number);
     table_time (table, block.recorded_at);
     table_int (table, block.first_op + block.ops - 1);
@@ -111,6 +101,21 @@ int cmd_anchor (struct cli_context *ctx, int argc, char **argv)
     table_destroy (table);
     return rc;
 }
+
+static const struct cli_option anchor_options[] = {
+    {"save", 0, CLI_OPT_STRING, "FILE", "adds the block, with the bank's signature, as a line"}, {0}};
+
+static const struct cli_form anchor_forms[] = {{"[--save FILE]", anchor_run, .method = "Blocks"}, {0}};
+
+const struct cli_command anchor_command = {
+    .name = "anchor",
+    .group = CLI_BANK,
+    .summary = "the newest block of the bank's history, to be kept outside the bank",
+    .forms = anchor_forms,
+    .options = anchor_options,
+    .service = &bank_service,
+    .example = "nui anchor --save anchors",
+};
 
 /* ---- verify ---- */
 
@@ -344,64 +349,44 @@ static int print_chain (struct verifier *v)
 }
 
 /* The rules as the bank's database computes them. */
-static int check_rules (struct verifier *v, const char *command)
+static void example_cell (struct table *table, const ProtobufCMessage *message)
 {
-    static const struct table_column columns[] = {{"rule", "Rule", TABLE_TEXT, 0},
-                                                  {"checked", "Checked", TABLE_INT, 0},
-                                                  {"broken", "Broken", TABLE_INT, 0},
-                                                  {"example", "Example", TABLE_TEXT, 0}};
+    const Nui__Bank__V1__LedgerRule *rule = (const Nui__Bank__V1__LedgerRule *)message;
+    table_text (table, rule->broken ? rule->example : NULL);
+}
+
+static int verify_rules (struct cli_context *ctx, const struct cli_said *said)
+{
+    static const struct table_column columns[] = {{"rule", "Rule", TABLE_TEXT},
+                                                  {"checked", "Checked", TABLE_INT},
+                                                  {"broken", "Broken", TABLE_INT},
+                                                  {"example", "Example", TABLE_TEXT, .cell = example_cell}};
     Nui__Bank__V1__LedgerCheckRequest request = NUI__BANK__V1__LEDGER_CHECK_REQUEST__INIT;
     struct err err = {0};
-    Nui__Bank__V1__LedgerCheckReply *reply =
-        (Nui__Bank__V1__LedgerCheckReply *)bank_call (v->ctx, "LedgerCheck", &request.base, &err);
-    if (!reply)
-        return cli_fail (command, &err);
-    struct table *table = table_create (columns, 4);
     uint64_t broken = 0;
-    for (size_t i = 0; i < reply->n_rules; i++) {
-        const Nui__Bank__V1__LedgerRule *rule = reply->rules[i];
-        broken += rule->broken;
-        table_text (table, rule->rule);
-        table_int (table, (int64_t)rule->checked);
-        table_int (table, (int64_t)rule->broken);
-        table_text (table, rule->broken ? rule->example : NULL);
-        table_end_row (table);
-    }
-    int rc = table_print (table, v->ctx);
-    table_destroy (table);
+    int rc;
+    Nui__Bank__V1__LedgerCheckReply *reply = (Nui__Bank__V1__LedgerCheckReply *)cli_answer (ctx, said, &request.base, &rc);
+    if (!reply)
+        return rc;
+    rc = TABLE_SHOW (ctx, columns, reply->rules, reply->n_rules);
+    for (size_t i = 0; i < reply->n_rules; i++)
+        broken += reply->rules[i]->broken;
     nui__bank__v1__ledger_check_reply__free_unpacked (reply, NULL);
     if (broken) {
         err_set (&err, ERR_CONFLICT, "the ledger breaks its rules in %llu places",
                  (unsigned long long)broken);
-        return cli_fail (command, &err);
+        return cli_fail ("verify", &err);
     }
     return rc;
 }
 
-int cmd_verify (struct cli_context *ctx, int argc, char **argv)
+static int verify_run (struct cli_context *ctx, const struct cli_said *said)
 {
-    struct args {
-        const char *anchor;
-        int64_t from;
-        bool headers, rules;
-    } args = {.from = 1};
-    static const struct cli_option options[] = {
-        {"anchor", 0, CLI_OPT_STRING, offsetof (struct args, anchor), 0, 0},
-        {"from", 0, CLI_OPT_INT, offsetof (struct args, from), 1, INT64_MAX},
-        {"headers", 0, CLI_OPT_FLAG, offsetof (struct args, headers), 0, 0},
-        {"rules", 0, CLI_OPT_FLAG, offsetof (struct args, rules), 0, 0},
-        {0}};
-    struct cli_operands o;
+    const char *anchor = said_text (said, "anchor");
+    int64_t from = said_given (said, "from") ? said_number (said, "from") : 1;
+    struct verifier v = {.ctx = ctx, .headers = said_flag (said, "headers"), .from = from};
     struct err err = {0};
-    int rc;
-    if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
-        return rc;
-    if (o.count)
-        return cli_usage (argv[0], "'%s' is one word too many", o.item[0]);
-    struct verifier v = {.ctx = ctx, .headers = args.headers, .from = args.from};
-    if (args.rules)
-        return check_rules (&v, argv[0]);
-    if (!args.anchor || anchors_read (&v, args.anchor, &err) == 0)
+    if (!anchor || anchors_read (&v, anchor, &err) == 0)
         check_chain (&v, &err);
     if (v.progress)
         cli_progress_end (v.progress);
@@ -412,9 +397,31 @@ int cmd_verify (struct cli_context *ctx, int argc, char **argv)
     strbuf_free (&v.scratch);
     free (v.anchor);
     if (!err.code && v.blocks == 0)
-        err_set (&err, ERR_NOT_FOUND, "there is no block %lld", (long long)args.from);
-    return err.code ? cli_fail (argv[0], &err) : print_chain (&v);
+        err_set (&err, ERR_NOT_FOUND, "there is no block %lld", (long long)from);
+    return err.code ? cli_fail ("verify", &err) : print_chain (&v);
 }
+
+static const struct cli_option verify_options[] = {
+    {"from", 0, CLI_OPT_INT, "BLOCK", "from this block on, trusting what it follows (1)", .min = 1, .max = INT64_MAX},
+    {"headers", 0, CLI_OPT_FLAG, NULL, "signatures and links only, not the operations"},
+    {"anchor", 0, CLI_OPT_STRING, "FILE", "the history must hold every anchor of the file"},
+    {"rules", 0, CLI_OPT_FLAG, NULL, "the ledger's rules instead, recomputed over all of it"},
+    {0}};
+
+static const struct cli_form verify_forms[] = {
+    {"[--from BLOCK] [--headers] [--anchor FILE]", verify_run},
+    {"--rules", verify_rules, .method = "LedgerCheck"},
+    {0}};
+
+const struct cli_command verify_command = {
+    .name = "verify",
+    .group = CLI_BANK,
+    .summary = "recompute the bank's history, block by block",
+    .forms = verify_forms,
+    .options = verify_options,
+    .service = &bank_service,
+    .example = "nui verify --anchor anchors",
+};
 
 /* ---- proofs ---- */
 
@@ -559,43 +566,53 @@ static int proof_print_rows (struct cli_context *ctx, const Nui__Bank__V1__Proof
     return rc;
 }
 
-int cmd_proof (struct cli_context *ctx, int argc, char **argv)
+/* What must hold of a proof beside its path: it is of what was asked. */
+static int proof_is_of (const Nui__Bank__V1__ProofReply *proof, const Nui__Bank__V1__ProofRequest *asked, struct err *err)
 {
-    struct args {
-        const char *save, *check;
-    } args = {0};
-    static const struct cli_option options[] = {
-        {"save", 0, CLI_OPT_STRING, offsetof (struct args, save), 0, 0},
-        {"check", 0, CLI_OPT_STRING, offsetof (struct args, check), 0, 0},
-        {0}};
-    struct cli_operands o;
+    if (asked->object[0] && proof->n_rows == 0)
+        return err_set (err, ERR_CONFLICT, "the bank proved no object");
+    if (asked->op_id && (uint64_t)proof->operation->id != asked->op_id)
+        return err_set (err, ERR_CONFLICT, "the bank proved operation %lld instead", (long long)proof->operation->id);
+    return 0;
+}
+
+static int proof_run (struct cli_context *ctx, const struct cli_said *said)
+{
+    const char *save = said_text (said, "save"), *check = said_text (said, "check"), *what = said_operand (said, 0);
+    Nui__Bank__V1__ProofRequest request = NUI__BANK__V1__PROOF_REQUEST__INIT;
+    Nui__Bank__V1__ProofReply *proof;
     struct err err = {0};
     struct block block;
-    char none[] = "", *end = none;
-    int rc;
-    if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
-        return rc;
-    Nui__Bank__V1__ProofRequest request = NUI__BANK__V1__PROOF_REQUEST__INIT;
-    if (o.count == 1 && strchr (o.item[0], ':'))
-        request.object = o.item[0];
-    else if (o.count == 1)
-        request.op_id = strtoull (o.item[0], &end, 10);
-    if (o.count != (args.check ? 0 : 1) || *end || (o.count && !request.op_id && !request.object[0]))
-        return cli_usage (argv[0], "say OPERATION or KIND:NAME [--save FILE], or --check FILE");
-    Nui__Bank__V1__ProofReply *proof =
-        args.check ? proof_load (args.check, &err)
-                   : (Nui__Bank__V1__ProofReply *)bank_call (ctx, "Proof", &request.base, &err);
-    if (proof && proof_check (ctx, proof, &block, &err) == 0 && args.save)
-        proof_save (args.save, proof, &err);
-    if (proof && !err.code && request.object[0] && proof->n_rows == 0)
-        err_set (&err, ERR_CONFLICT, "the bank proved no object");
-    if (proof && !err.code && request.op_id && (uint64_t)proof->operation->id != request.op_id)
-        err_set (&err, ERR_CONFLICT, "the bank proved operation %lld instead",
-                 (long long)proof->operation->id);
-    rc = err.code        ? cli_fail (argv[0], &err)
-         : proof->n_rows ? proof_print_rows (ctx, proof, &block)
-                         : proof_print (ctx, proof, &block);
+    if (what && strchr (what, ':'))
+        request.object = bank_text (what);
+    else if (what && uint_parse (what, "operation", 1, INT64_MAX, &request.op_id, &err) < 0)
+        return cli_usage ("proof", "say OPERATION or KIND:NAME [--save FILE], or --check FILE");
+    proof = check ? proof_load (check, &err)
+                  : (Nui__Bank__V1__ProofReply *)bank_call (ctx, "Proof", &request.base, &err);
+    if (proof && proof_check (ctx, proof, &block, &err) == 0 && proof_is_of (proof, &request, &err) == 0 && save)
+        proof_save (save, proof, &err);
+    int rc = err.code        ? cli_fail ("proof", &err)
+             : proof->n_rows ? proof_print_rows (ctx, proof, &block)
+                             : proof_print (ctx, proof, &block);
     if (proof)
         nui__bank__v1__proof_reply__free_unpacked (proof, NULL);
     return rc;
 }
+
+static const struct cli_option proof_options[] = {
+    {"save", 0, CLI_OPT_STRING, "FILE", "keeps the proof"},
+    {"check", 0, CLI_OPT_STRING, "FILE", "checks one that was kept; asks nobody"},
+    {0}};
+
+static const struct cli_form proof_forms[] = {
+    {"OPERATION [--save FILE]", proof_run}, {"--check FILE [--save FILE]", proof_run}, {0}};
+
+const struct cli_command proof_command = {
+    .name = "proof",
+    .group = CLI_BANK,
+    .summary = "show that an operation is in the bank's signed history",
+    .text = "OPERATION is its number, as nui statement shows it, or KIND:NAME: what the bank has of an object.",
+    .forms = proof_forms,
+    .options = proof_options,
+    .example = "nui proof 812 --save proof.812",
+};

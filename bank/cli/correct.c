@@ -1,218 +1,139 @@
-/* nui withdraw, transfer, refund, allocation. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+/* nui deposit, withdraw, transfer, refund, allocation: credits given, moved and given back. */
 #include "bank/cli/util.h"
 
-int cmd_withdraw (struct cli_context *ctx, int argc, char **argv)
+#define FROM_THIS_ONE "from this one; else from those that are valid now, the one that ends first first"
+
+static const struct cli_option deposit_options[] = {
+    {"account", 'A', CLI_OPT_STRING, "ACCOUNT", "who gets them"},
+    {"start", 0, CLI_OPT_TIME, "TIME", "when they become available (now)", .field = "valid_from"},
+    {"end", 0, CLI_OPT_TIME, "TIME", "when they expire (never)", .field = "valid_to"},
+    BANK_SCOPE_OPTION,
+    {"grant", 0, CLI_OPT_STRING, "GRANT", "more for an earlier grant"},
+    {"reference", 0, CLI_OPT_STRING, "TEXT", "an order's number or the like"},
+    {"again", 0, CLI_OPT_FLAG, NULL, "another deposit of the same reference"},
+    BANK_DESCRIPTION_OPTION,
+    {0}};
+
+static const struct cli_form deposit_forms[] = {
+    {"-A ACCOUNT AMOUNT [--start TIME] [--end TIME] [--for KIND=NAME]… [--grant GRANT] [--reference TEXT [--again]] "
+     "[--description TEXT]",
+     .method = "Deposit", .sentence = "deposited {amount} credits to {account}"},
+    {0}};
+
+const struct cli_command deposit_command = {
+    .name = "deposit",
+    .group = CLI_BANK,
+    .summary = "grant credits to an account",
+    .forms = deposit_forms,
+    .options = deposit_options,
+    .service = &bank_service,
+    .example = "nui deposit -A phys 100000 --end 2027-12-31T00:00 -d 'grant PHY-17'",
+};
+
+static const struct cli_option withdraw_options[] = {
+    {"account", 'A', CLI_OPT_STRING, "ACCOUNT", "from whom"},
+    {"allocation", 0, CLI_OPT_STRING, "ID", FROM_THIS_ONE},
+    BANK_DESCRIPTION_OPTION,
+    {0}};
+
+static const struct cli_form withdraw_forms[] = {
+    {"-A ACCOUNT AMOUNT [--allocation ID] [--description TEXT]", .method = "Withdraw",
+     .sentence = "withdrew {amount} credits from {account}"},
+    {0}};
+
+const struct cli_command withdraw_command = {
+    .name = "withdraw",
+    .group = CLI_BANK,
+    .summary = "take back credits that nothing holds",
+    .forms = withdraw_forms,
+    .options = withdraw_options,
+    .service = &bank_service,
+    .example = "nui withdraw -A phys 500 -d 'returned to the agency'",
+};
+
+static const struct cli_option transfer_options[] = {
+    {"from", 0, CLI_OPT_STRING, "ACCOUNT", "who gives them", .field = "from_account"},
+    {"to", 0, CLI_OPT_STRING, "ACCOUNT", "who gets them; what arrives is valid as long as what left", .field = "to_account"},
+    {"allocation", 0, CLI_OPT_STRING, "ID", FROM_THIS_ONE},
+    BANK_DESCRIPTION_OPTION,
+    {0}};
+
+static const struct cli_form transfer_forms[] = {
+    {"--from ACCOUNT --to ACCOUNT AMOUNT [--allocation ID] [--description TEXT]", .method = "Transfer",
+     .sentence = "moved {amount} credits from {from_account} to {to_account}"},
+    {0}};
+
+const struct cli_command transfer_command = {
+    .name = "transfer",
+    .group = CLI_BANK,
+    .summary = "move credits between accounts, with their validity",
+    .forms = transfer_forms,
+    .options = transfer_options,
+    .service = &bank_service,
+    .example = "nui transfer --from phys --to chem 500",
+};
+
+/* ---- refund ---- */
+
+static int refund_run (struct cli_context *ctx, const struct cli_said *said)
 {
-    struct args {
-        const char *account, *allocation, *description;
-    } args = {.allocation = "", .description = ""};
-    static const struct cli_option options[] = {
-        {"account", 'A', CLI_OPT_STRING, offsetof (struct args, account), 0, 0},
-        {"allocation", 0, CLI_OPT_STRING, offsetof (struct args, allocation), 0, 0},
-        {"description", 'd', CLI_OPT_STRING, offsetof (struct args, description), 0, 0},
-        {0}};
-    struct cli_operands o;
-    credit_micro amount;
-    char sentence[256], text[QUANTITY_TEXT_MAX];
-    uint8_t key[16];
-    int rc;
-    if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
-        return rc;
-    if (o.count != 1 || !args.account)
-        return cli_usage (argv[0], "say nui withdraw -A ACCOUNT AMOUNT");
-    if (!bank_amount (argv[0], o.item[0], &amount, &rc))
-        return rc;
-    Nui__Bank__V1__WithdrawRequest request = NUI__BANK__V1__WITHDRAW_REQUEST__INIT;
-    request.key = bank_key (key);
-    request.account = bank_text (args.account);
-    request.amount_micro = amount;
-    request.allocation_id = bank_text (args.allocation);
-    request.description = bank_text (args.description);
-    snprintf (sentence, sizeof (sentence), "withdrew %s credits from %s",
-              credit_format (amount, text), args.account);
-    return bank_do (ctx, argv[0], "Withdraw", &request.base, sentence);
+    const char *charge = said_operand (said, 0);
+    struct err err;
+    uint64_t op;
+    if (uint_parse (charge, "charge", 1, INT64_MAX, &op, &err) < 0)
+        return cli_usage ("refund", "'%s' is not the number of a charge: nui statement shows it", charge);
+    return cli_send (ctx, said);
 }
 
-int cmd_transfer (struct cli_context *ctx, int argc, char **argv)
-{
-    struct args {
-        const char *from, *to, *allocation, *description;
-    } args = {.allocation = "", .description = ""};
-    static const struct cli_option options[] = {
-        {"from", 0, CLI_OPT_STRING, offsetof (struct args, from), 0, 0},
-        {"to", 0, CLI_OPT_STRING, offsetof (struct args, to), 0, 0},
-        {"allocation", 0, CLI_OPT_STRING, offsetof (struct args, allocation), 0, 0},
-        {"description", 'd', CLI_OPT_STRING, offsetof (struct args, description), 0, 0},
-        {0}};
-    struct cli_operands o;
-    credit_micro amount;
-    char sentence[512], text[QUANTITY_TEXT_MAX];
-    uint8_t key[16];
-    int rc;
-    if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
-        return rc;
-    if (o.count != 1 || !args.from || !args.to)
-        return cli_usage (argv[0], "say nui transfer --from ACCOUNT --to ACCOUNT AMOUNT");
-    if (!bank_amount (argv[0], o.item[0], &amount, &rc))
-        return rc;
-    Nui__Bank__V1__TransferRequest request = NUI__BANK__V1__TRANSFER_REQUEST__INIT;
-    request.key = bank_key (key);
-    request.from_account = bank_text (args.from);
-    request.to_account = bank_text (args.to);
-    request.amount_micro = amount;
-    request.allocation_id = bank_text (args.allocation);
-    request.description = bank_text (args.description);
-    snprintf (sentence, sizeof (sentence), "moved %s credits from %s to %s",
-              credit_format (amount, text), args.from, args.to);
-    return bank_do (ctx, argv[0], "Transfer", &request.base, sentence);
-}
+static const struct table_column refund_columns[] = {{"charge", "Charge", TABLE_TEXT, .from = "charge_op_id"},
+                                                     {"refunded", "Refunded", TABLE_CREDITS},
+                                                     {"left", "Left", TABLE_CREDITS}};
 
-static int refund_print (struct cli_context *ctx, const char *charge,
-                         const Nui__Bank__V1__RefundReply *reply)
-{
-    static const struct table_column columns[] = {{"charge", "Charge", TABLE_TEXT, 0},
-                                                  {"refunded", "Refunded", TABLE_CREDITS, 0},
-                                                  {"left", "Left", TABLE_CREDITS, 0}};
-    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
-    int rc;
-    if (cli_format (ctx) == CLI_TABLE) {
-        struct strbuf text = STRBUF_INIT;
-        strbuf_printf (&text, "refunded %s credits of charge %s; %s are left of it\n",
-                       credit_format (reply->refunded_micro, a), charge,
-                       credit_format (reply->left_micro, b));
-        rc = cli_output (&text);
-        strbuf_free (&text);
-        return rc;
-    }
-    struct table *table = table_create (columns, 3);
-    table_text (table, charge);
-    table_credits (table, reply->refunded_micro);
-    table_credits (table, reply->left_micro);
-    table_end_row (table);
-    rc = table_print_record (table, ctx);
-    table_destroy (table);
-    return rc;
-}
+static const struct cli_option refund_options[] = {
+    {"description", 'd', CLI_OPT_STRING, "TEXT", "why, for the statement", .field = "reason"}, {0}};
 
-int cmd_refund (struct cli_context *ctx, int argc, char **argv)
-{
-    struct args {
-        const char *reason;
-    } args = {.reason = ""};
-    static const struct cli_option options[] = {
-        {"description", 'd', CLI_OPT_STRING, offsetof (struct args, reason), 0, 0}, {0}};
-    struct cli_operands o;
-    struct err err = {0};
-    credit_micro amount = 0;
-    uint8_t key[16];
-    char *end;
-    int rc;
-    if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
-        return rc;
-    if (o.count < 1 || o.count > 2)
-        return cli_usage (argv[0], "say nui refund CHARGE [AMOUNT]");
-    unsigned long long op = strtoull (o.item[0], &end, 10);
-    if (o.item[0][0] < '1' || o.item[0][0] > '9' || *end || op > INT64_MAX)
-        return cli_usage (argv[0], "'%s' is not the number of a charge: nui statement shows it",
-                          o.item[0]);
-    if (o.count == 2 && !bank_amount (argv[0], o.item[1], &amount, &rc))
-        return rc;
-    Nui__Bank__V1__RefundRequest request = NUI__BANK__V1__REFUND_REQUEST__INIT;
-    request.key = bank_key (key);
-    request.charge_op_id = op;
-    request.amount_micro = amount;
-    request.reason = bank_text (args.reason);
-    ProtobufCMessage *reply = bank_call (ctx, "Refund", &request.base, &err);
-    if (!reply)
-        return cli_fail (argv[0], &err);
-    rc = refund_print (ctx, o.item[0], (Nui__Bank__V1__RefundReply *)reply);
-    protobuf_c_message_free_unpacked (reply, NULL);
-    return rc;
-}
+static const struct cli_form refund_forms[] = {
+    {"CHARGE [AMOUNT] [--description TEXT]", refund_run, .method = "Refund", .fields = "charge_op_id=CHARGE",
+     .sentence = "refunded {refunded} credits of charge {charge_op_id}; {left} are left of it", CLI_COLUMNS (refund_columns)},
+    {0}};
 
-static int carry_forward (struct cli_context *ctx, const char *allocation, time_us until,
-                          const char *cap, const char *description)
-{
-    char sentence[256];
-    uint8_t key[16];
-    credit_micro amount = 0;
-    int rc;
-    if (cap && !bank_amount ("allocation", cap, &amount, &rc))
-        return rc;
-    Nui__Bank__V1__CarryForwardRequest request = NUI__BANK__V1__CARRY_FORWARD_REQUEST__INIT;
-    request.key = bank_key (key);
-    request.allocation_id = bank_text (allocation);
-    request.cap_micro = amount;
-    request.valid_to_us = until;
-    request.description = bank_text (description);
-    snprintf (sentence, sizeof (sentence), "carried %.64s forward", allocation);
-    return bank_do (ctx, "allocation", "CarryForward", &request.base, sentence);
-}
+const struct cli_command refund_command = {
+    .name = "refund",
+    .group = CLI_BANK,
+    .summary = "give a charge back to the allocations that paid it",
+    .text = "CHARGE is the number of its operation, as nui statement shows it. Without AMOUNT all that is not refunded\n"
+            "yet.",
+    .forms = refund_forms,
+    .options = refund_options,
+    .service = &bank_service,
+    .example = "nui refund 4711 -d 'node failure'",
+};
 
-static int expire (struct cli_context *ctx, const char *allocation, const char *description)
-{
-    char sentence[256];
-    uint8_t key[16];
-    Nui__Bank__V1__ExpireRequest request = NUI__BANK__V1__EXPIRE_REQUEST__INIT;
-    request.key = bank_key (key);
-    request.allocation_id = bank_text (allocation);
-    request.description = bank_text (description);
-    snprintf (sentence, sizeof (sentence), "expired %.64s", allocation);
-    return bank_do (ctx, "allocation", "Expire", &request.base, sentence);
-}
+/* ---- allocation ---- */
 
-static int limit_set (struct cli_context *ctx, const char *allocation, const char *words)
-{
-    char sentence[256], text[QUANTITY_TEXT_MAX];
-    uint8_t key[16];
-    struct err err = {0};
-    credit_micro limit;
-    if (credit_parse (words, &limit, &err) < 0)
-        return cli_usage ("allocation", "%s", err.text);
-    if (limit < 0)
-        return cli_usage ("allocation", "a credit limit must not be negative");
-    Nui__Bank__V1__AllocationModifyRequest request = NUI__BANK__V1__ALLOCATION_MODIFY_REQUEST__INIT;
-    request.key = bank_key (key);
-    request.allocation_id = bank_text (allocation);
-    request.credit_limit_micro = limit;
-    snprintf (sentence, sizeof (sentence), "%s may go %s credits below zero", allocation,
-              credit_format (limit, text));
-    return bank_do (ctx, "allocation", "AllocationModify", &request.base, sentence);
-}
+static const struct cli_option allocation_options[] = {
+    {"account", 'A', CLI_OPT_STRING, "ACCOUNT", "of this account only"},
+    {"credit-limit", 0, CLI_OPT_CREDITS, "CREDITS", "0: none", .max = INT64_MAX},
+    {"until", 0, CLI_OPT_TIME, "TIME", "the end of what is carried forward", .field = "valid_to"},
+    {"cap", 0, CLI_OPT_CREDITS, "CREDITS", "at most so much of what is left", .min = 1, .max = INT64_MAX},
+    BANK_DESCRIPTION_OPTION,
+    {0}};
 
-int cmd_allocation (struct cli_context *ctx, int argc, char **argv)
-{
-    struct args {
-        const char *account, *limit, *cap, *description;
-        time_us until;
-    } args = {.description = ""};
-    static const struct cli_option options[] = {
-        {"account", 'A', CLI_OPT_STRING, offsetof (struct args, account), 0, 0},
-        {"credit-limit", 0, CLI_OPT_STRING, offsetof (struct args, limit), 0, 0},
-        {"until", 0, CLI_OPT_TIME, offsetof (struct args, until), 0, 0},
-        {"cap", 0, CLI_OPT_STRING, offsetof (struct args, cap), 0, 0},
-        {"description", 'd', CLI_OPT_STRING, offsetof (struct args, description), 0, 0},
-        {0}};
-    struct cli_operands o;
-    int rc;
-    if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
-        return rc;
-    const char *verb = o.count ? o.item[0] : "";
-    bool carrying = args.until || args.cap, moving = carrying || args.description[0];
-    if (strcmp (verb, "list") == 0 && o.count == 1 && !args.limit && !moving)
-        return balance_show (ctx, argv[0], args.account, true);
-    if (strcmp (verb, "modify") == 0 && o.count == 2 && args.limit && !args.account && !moving)
-        return limit_set (ctx, o.item[1], args.limit);
-    if (strcmp (verb, "carry-forward") == 0 && o.count == 2 && args.until && !args.account &&
-        !args.limit)
-        return carry_forward (ctx, o.item[1], args.until, args.cap, args.description);
-    if (strcmp (verb, "expire") == 0 && o.count == 2 && !args.account && !args.limit && !carrying)
-        return expire (ctx, o.item[1], args.description);
-    return cli_usage (argv[0],
-                      "say modify ALLOCATION --credit-limit CREDITS, carry-forward ALLOCATION "
-                      "--until TIME [--cap CREDITS], expire ALLOCATION or list [-A ACCOUNT]");
-}
+static const struct cli_form allocation_forms[] = {
+    {"modify ALLOCATION --credit-limit CREDITS", .method = "AllocationModify",
+     .sentence = "{allocation} may go {credit_limit} credits below zero"},
+    {"carry-forward ALLOCATION --until TIME [--cap CREDITS] [--description TEXT]", .method = "CarryForward",
+     .sentence = "carried {allocation} forward"},
+    {"expire ALLOCATION [--description TEXT]", .method = "Expire", .sentence = "expired {allocation}"},
+    {"list [-A ACCOUNT]", balance_allocations, .method = "Balance"},
+    {0}};
+
+const struct cli_command allocation_command = {
+    .name = "allocation",
+    .group = CLI_BANK,
+    .summary = "allocations, how far they may go below zero, and into the next year",
+    .forms = allocation_forms,
+    .options = allocation_options,
+    .service = &bank_service,
+    .example = "nui allocation carry-forward alloc.7 --until 2028-01-01T00:00 --cap 1000",
+};

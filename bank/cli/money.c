@@ -1,4 +1,4 @@
-/* nui balance, statement, deposit. */
+/* nui balance, statement. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,175 +6,126 @@
 
 /* ---- balance ---- */
 
-static int balance_allocations (struct cli_context *ctx, const Nui__Bank__V1__BalanceReply *reply)
-{
-    static const struct table_column columns[] = {{"account", "Account", TABLE_TEXT, 0},
-                                                  {"allocation", "Allocation", TABLE_TEXT, 0},
-                                                  {"granted", "Granted", TABLE_CREDITS, 0},
-                                                  {"settled", "Settled", TABLE_CREDITS, 0},
-                                                  {"held", "InFlight", TABLE_CREDITS, 0},
-                                                  {"available", "Available", TABLE_CREDITS, 0},
-                                                  {"valid_from", "From", TABLE_TIME, 0},
-                                                  {"valid_to", "To", TABLE_TIME, 0},
-                                                  {"description", "Description", TABLE_TEXT, 0},
-                                                  {"credit_limit", "Credit", TABLE_CREDITS, 0},
-                                                  {"frozen", "Frozen", TABLE_TEXT, 0}};
-    struct table *table = table_create (columns, sizeof (columns) / sizeof (columns[0]));
-    for (size_t i = 0; i < reply->n_balances; i++)
-        for (size_t k = 0; k < reply->balances[i]->n_allocations; k++) {
-            const Nui__Bank__V1__Allocation *a = reply->balances[i]->allocations[k];
-            table_text (table, reply->balances[i]->account);
-            table_text (table, a->id);
-            table_credits (table, a->granted_micro);
-            table_credits (table, a->settled_micro);
-            table_credits (table, a->held_micro);
-            table_credits (table, a->available_micro);
-            table_time (table, a->valid_from_us);
-            table_time (table, a->valid_to_us ? a->valid_to_us : TIME_US_NONE);
-            table_text (table, a->description);
-            table_credits (table, a->credit_limit_micro);
-            table_text (table, a->frozen[0] ? a->frozen : NULL);
-            table_end_row (table);
-        }
-    int rc = table_print (table, ctx);
-    table_destroy (table);
-    return rc;
-}
+static const struct table_column allocation_columns[] = {
+    {"account", "Account", TABLE_TEXT},         {"allocation", "Allocation", TABLE_TEXT, .from = "id"},
+    {"granted", "Granted", TABLE_CREDITS},      {"settled", "Settled", TABLE_CREDITS},
+    {"held", "InFlight", TABLE_CREDITS},        {"available", "Available", TABLE_CREDITS},
+    {"valid_from", "From", TABLE_TIME},         {"valid_to", "To", TABLE_TIME},
+    {"description", "Description", TABLE_TEXT}, {"credit_limit", "Credit", TABLE_CREDITS},
+    {"frozen", "Frozen", TABLE_TEXT}};
 
-static int balance_accounts (struct cli_context *ctx, const Nui__Bank__V1__BalanceReply *reply)
+int balance_allocations (struct cli_context *ctx, const struct cli_said *said)
 {
-    static const struct table_column columns[] = {
-        {"account", "Account", TABLE_TEXT, 0},       {"project", "Project", TABLE_TEXT, 0},
-        {"granted", "Granted", TABLE_CREDITS, 0},    {"settled", "Settled", TABLE_CREDITS, 0},
-        {"held", "InFlight", TABLE_CREDITS, 0},      {"available", "Available", TABLE_CREDITS, 0},
-        {"scheduled", "Scheduled", TABLE_CREDITS, 0}, {"frozen", "Frozen", TABLE_TEXT, 0}};
-    struct table *table = table_create (columns, sizeof (columns) / sizeof (columns[0]));
-    for (size_t i = 0; i < reply->n_balances; i++) {
-        const Nui__Bank__V1__Balance *b = reply->balances[i];
-        table_text (table, b->account);
-        table_text (table, b->project);
-        table_credits_wide (table, b->granted_micro, b->granted_wide);
-        table_credits_wide (table, b->settled_micro, b->settled_wide);
-        table_credits_wide (table, b->held_micro, b->held_wide);
-        table_credits_wide (table, b->available_micro, b->available_wide);
-        table_credits_wide (table, b->scheduled_micro, b->scheduled_wide);
-        table_text (table, b->frozen[0] ? b->frozen : NULL);
-        table_end_row (table);
-    }
-    int rc = table_print (table, ctx);
-    table_destroy (table);
-    return rc;
-}
-
-int balance_show (struct cli_context *ctx, const char *command, const char *account,
-                  bool allocations)
-{
-    struct err err = {0};
-    Nui__Bank__V1__BalanceRequest request = NUI__BANK__V1__BALANCE_REQUEST__INIT;
-    request.account = bank_text (account ? account : "");
-    ProtobufCMessage *reply = bank_call (ctx, "Balance", &request.base, &err);
-    if (!reply)
-        return cli_fail (command, &err);
-    int rc = allocations ? balance_allocations (ctx, (Nui__Bank__V1__BalanceReply *)reply)
-                         : balance_accounts (ctx, (Nui__Bank__V1__BalanceReply *)reply);
-    protobuf_c_message_free_unpacked (reply, NULL);
-    return rc;
-}
-
-int cmd_balance (struct cli_context *ctx, int argc, char **argv)
-{
-    struct args {
-        const char *account;
-        bool allocations;
-    } args = {0};
-    static const struct cli_option options[] = {
-        {"account", 'A', CLI_OPT_STRING, offsetof (struct args, account), 0, 0},
-        {"allocations", 'a', CLI_OPT_FLAG, offsetof (struct args, allocations), 0, 0},
-        {0}};
-    struct cli_operands operands;
-    int rc;
-    if (!cli_options (ctx, options, 0, &args, argc, argv, &operands, &rc))
+    int rc = CLI_OK;
+    ProtobufCMessage *request = cli_request (ctx, said, &rc);
+    ProtobufCMessage *message = request ? cli_answer (ctx, said, request, &rc) : NULL;
+    if (!message)
         return rc;
-    if (operands.count)
-        return cli_usage (argv[0], "'%s' is one word too many", operands.item[0]);
-    return balance_show (ctx, argv[0], args.account, args.allocations);
+    const Nui__Bank__V1__BalanceReply *reply = (Nui__Bank__V1__BalanceReply *)message;
+    struct table *table = TABLE_CREATE (allocation_columns);
+    for (size_t i = 0; i < reply->n_balances; i++)
+        for (size_t k = 0; k < reply->balances[i]->n_allocations; k++)
+            table_message (table, &reply->balances[i]->allocations[k]->base, &reply->balances[i]->base);
+    rc = table_print_done (table, ctx);
+    protobuf_c_message_free_unpacked (message, NULL);
+    return rc;
 }
+
+static const struct table_column balance_columns[] = {
+    {"account", "Account", TABLE_TEXT},         {"project", "Project", TABLE_TEXT},
+    {"granted", "Granted", TABLE_CREDITS},      {"settled", "Settled", TABLE_CREDITS},
+    {"held", "InFlight", TABLE_CREDITS},        {"available", "Available", TABLE_CREDITS},
+    {"scheduled", "Scheduled", TABLE_CREDITS},  {"frozen", "Frozen", TABLE_TEXT}};
+
+static const struct cli_option balance_options[] = {
+    {"account", 'A', CLI_OPT_STRING, "ACCOUNT", "this account only; else all you may see"},
+    {"allocations", 'a', CLI_OPT_FLAG, NULL, "one line per allocation, with its validity"},
+    {0}};
+
+static const struct cli_form balance_forms[] = {
+    {"[-A ACCOUNT]", .method = "Balance", CLI_COLUMNS (balance_columns)},
+    {"--allocations [-A ACCOUNT]", balance_allocations, .method = "Balance"},
+    {0}};
+
+const struct cli_command balance_command = {
+    .name = "balance",
+    .group = CLI_USERS,
+    .summary = "what my accounts have: granted, settled, in flight, available, scheduled",
+    .forms = balance_forms,
+    .options = balance_options,
+    .service = &bank_service,
+    .example = "nui balance -A phys --json",
+};
 
 /* ---- statement ---- */
 
+/* Whose act it was, where it was one by hand. */
+static void who_cell (struct table *table, const ProtobufCMessage *message)
+{
+    const char *who = ((const Nui__Bank__V1__StatementLine *)message)->who;
+    table_text (table, strstr (who, "/operator/") ? who : bank_short_name (who));
+}
+
+static const struct table_column line_columns[] = {
+    {"time", "Time", TABLE_TIME, .from = "at"},        {"op", "Op", TABLE_INT},
+    {"kind", "Kind", TABLE_TEXT},                      {"job", "Job", TABLE_TEXT},
+    {"site", "Site", TABLE_TEXT},                      {"posted", "Posted", TABLE_CREDITS, .from = "amount"},
+    {"held", "Held", TABLE_CREDITS},                   {"who", "Who", TABLE_TEXT, .cell = who_cell},
+    {"description", "Description", TABLE_TEXT}};
+
+/* What stood before the first line, or after the last. */
+static void frame_row (struct table *table, const char *kind, time_us at, credit_micro posted, const char *posted_wide,
+                       credit_micro held, const char *held_wide)
+{
+    table_time (table, at ? at : TIME_US_NONE);
+    table_null (table);
+    table_text (table, kind);
+    table_text (table, "");
+    table_text (table, "");
+    table_credits_wide (table, posted, posted_wide);
+    table_credits_wide (table, held, held_wide);
+    table_text (table, "");
+    table_text (table, "");
+    table_end_row (table);
+}
+
 static struct table *statement_table (const Nui__Bank__V1__StatementReply *st, bool framed)
 {
-    static const struct table_column columns[] = {{"time", "Time", TABLE_TIME, 0},
-                                                  {"op", "Op", TABLE_INT, 0},
-                                                  {"kind", "Kind", TABLE_TEXT, 0},
-                                                  {"job", "Job", TABLE_TEXT, 0},
-                                                  {"site", "Site", TABLE_TEXT, 0},
-                                                  {"posted", "Posted", TABLE_CREDITS, 0},
-                                                  {"held", "Held", TABLE_CREDITS, 0},
-                                                  {"who", "Who", TABLE_TEXT, 0},
-                                                  {"description", "Description", TABLE_TEXT, 0}};
-    struct table *table = table_create (columns, sizeof (columns) / sizeof (columns[0]));
-    for (size_t i = 0; i < st->n_lines + 2; i++) {
-        bool opening = i == 0, closing = i == st->n_lines + 1;
-        const Nui__Bank__V1__StatementLine *line = opening || closing ? NULL : st->lines[i - 1];
-        if (!line && !framed)
-            continue;
-        table_time (table, line      ? line->at_us
-                           : opening ? (st->from_us ? st->from_us : TIME_US_NONE)
-                                     : st->to_us);
-        if (line)
-            table_int (table, (int64_t)line->op_id);
-        else
-            table_null (table);
-        table_text (table, line ? line->kind : opening ? "opening" : "closing");
-        table_text (table, line ? line->job : "");
-        table_text (table, line ? line->site : "");
-        if (line) {
-            table_credits_wide (table, line->amount_micro, line->amount_wide);
-            table_credits_wide (table, line->held_micro, line->held_wide);
-        } else if (opening) {
-            table_credits_wide (table, st->opening_posted_micro, st->opening_posted_wide);
-            table_credits_wide (table, st->opening_held_micro, st->opening_held_wide);
-        } else {
-            table_credits_wide (table, st->closing_posted_micro, st->closing_posted_wide);
-            table_credits_wide (table, st->closing_held_micro, st->closing_held_wide);
-        }
-        /* Whose act it was, where it was one by hand. */
-        table_text (table, !line ? "" : strstr (line->who, "/operator/") ? line->who : bank_short_name (line->who));
-        table_text (table, line ? line->description : "");
-        table_end_row (table);
-    }
+    struct table *table = TABLE_CREATE (line_columns);
+    if (framed)
+        frame_row (table, "opening", st->from_us, st->opening_posted_micro, st->opening_posted_wide,
+                   st->opening_held_micro, st->opening_held_wide);
+    for (size_t i = 0; i < st->n_lines; i++)
+        TABLE_ROW (table, st->lines[i]);
+    if (framed)
+        frame_row (table, "closing", st->to_us, st->closing_posted_micro, st->closing_posted_wide,
+                   st->closing_held_micro, st->closing_held_wide);
     return table;
 }
+
+static const struct table_column sums_columns[] = {
+    {"account", "Account", TABLE_TEXT},
+    {"from", "From", TABLE_TIME},
+    {"to", "To", TABLE_TIME},
+    {"opening_posted", "Opening", TABLE_CREDITS},
+    {"opening_held", "Held", TABLE_CREDITS},
+    {"closing_posted", "Closing", TABLE_CREDITS},
+    {"closing_held", "Held", TABLE_CREDITS},
+    {"granted", "Granted", TABLE_CREDITS},
+    {"charged", "Charged", TABLE_CREDITS},
+    {"available", "Available", TABLE_CREDITS}};
 
 static void statement_json (const Nui__Bank__V1__StatementReply *st, struct strbuf *out)
 {
     struct jsonout j = jsonout_make (out);
-    struct table *lines = statement_table (st, false);
+    struct table *lines = statement_table (st, false), *sums = TABLE_CREATE (sums_columns);
+    TABLE_ROW (sums, st);
     jsonout_object (&j);
-    jsonout_key (&j, "account");
-    jsonout_text (&j, st->account);
-    jsonout_key (&j, "from");
-    jsonout_time (&j, st->from_us ? st->from_us : TIME_US_NONE);
-    jsonout_key (&j, "to");
-    jsonout_time (&j, st->to_us);
-    jsonout_key (&j, "opening_posted");
-    jsonout_credits_wide (&j, st->opening_posted_micro, st->opening_posted_wide);
-    jsonout_key (&j, "opening_held");
-    jsonout_credits_wide (&j, st->opening_held_micro, st->opening_held_wide);
+    table_to_json_members (sums, 0, &j);
     jsonout_key (&j, "lines");
     table_to_json (lines, &j);
-    jsonout_key (&j, "closing_posted");
-    jsonout_credits_wide (&j, st->closing_posted_micro, st->closing_posted_wide);
-    jsonout_key (&j, "closing_held");
-    jsonout_credits_wide (&j, st->closing_held_micro, st->closing_held_wide);
-    jsonout_key (&j, "granted");
-    jsonout_credits_wide (&j, st->granted_micro, st->granted_wide);
-    jsonout_key (&j, "charged");
-    jsonout_credits_wide (&j, st->charged_micro, st->charged_wide);
-    jsonout_key (&j, "available");
-    jsonout_credits_wide (&j, st->available_micro, st->available_wide);
     jsonout_end (&j);
+    table_destroy (sums);
     table_destroy (lines);
 }
 
@@ -188,7 +139,7 @@ static void statement_text (struct cli_context *ctx, const Nui__Bank__V1__Statem
 {
     char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX], c[QUANTITY_TEXT_MAX], d[QUANTITY_TEXT_MAX];
     struct table *table = statement_table (st, true);
-    table_to_text (table, cli_noheader (ctx), cli_colour (ctx), out);
+    table_to_text (table, cli_look (ctx), out);
     table_destroy (table);
     if (cli_noheader (ctx))
         return;
@@ -221,91 +172,32 @@ static int statement_print (struct cli_context *ctx, const Nui__Bank__V1__Statem
     return rc;
 }
 
-int cmd_statement (struct cli_context *ctx, int argc, char **argv)
+static int statement_run (struct cli_context *ctx, const struct cli_said *said)
 {
-    struct args {
-        const char *account;
-        struct cli_period period;
-    } args = {0};
-    static const struct cli_option options[] = {
-        {"account", 'A', CLI_OPT_STRING, offsetof (struct args, account), 0, 0},
-        {"from", 0, CLI_OPT_PAST, offsetof (struct args, period.from), 0, 0},
-        {"to", 0, CLI_OPT_PAST, offsetof (struct args, period.to), 0, 0},
-        {"period", 0, CLI_OPT_PERIOD, offsetof (struct args, period), 0, 0},
-        {0}};
-    struct cli_operands operands;
-    struct err err = {0};
-    int rc;
-    if (!cli_options (ctx, options, 0, &args, argc, argv, &operands, &rc))
+    int rc = CLI_OK;
+    Nui__Bank__V1__StatementRequest *request = (Nui__Bank__V1__StatementRequest *)cli_request (ctx, said, &rc);
+    if (!request || !bank_account (ctx, said, &request->account, &rc))
         return rc;
-    if (operands.count)
-        return cli_usage (argv[0], "'%s' is one word too many", operands.item[0]);
-    if (cli_config (ctx, &err) < 0)
-        return cli_fail (argv[0], &err);
-    if (!args.account)
-        args.account = cli_account (ctx);
-    if (!args.account)
-        return cli_usage (argv[0], "name an account with -A");
-    Nui__Bank__V1__StatementRequest request = NUI__BANK__V1__STATEMENT_REQUEST__INIT;
-    request.account = bank_text (args.account);
-    request.from_us = args.period.from;
-    request.to_us = args.period.to;
-    ProtobufCMessage *reply = bank_call (ctx, "Statement", &request.base, &err);
+    ProtobufCMessage *reply = cli_answer (ctx, said, &request->base, &rc);
     if (!reply)
-        return cli_fail (argv[0], &err);
+        return rc;
     rc = statement_print (ctx, (Nui__Bank__V1__StatementReply *)reply);
     protobuf_c_message_free_unpacked (reply, NULL);
     return rc;
 }
 
-/* ---- deposit ---- */
+static const struct cli_option statement_options[] = {
+    {"account", 'A', CLI_OPT_STRING, "ACCOUNT", "else ACCOUNT of nui.cfg"}, BANK_PERIOD_OPTIONS, {0}};
 
-int cmd_deposit (struct cli_context *ctx, int argc, char **argv)
-{
-    struct args {
-        const char *account, *description, *grant, *reference;
-        time_us start, end;
-        struct cli_list scope;
-        bool again;
-    } args = {.description = "", .grant = "", .reference = ""};
-    static const struct cli_option options[] = {
-        {"account", 'A', CLI_OPT_STRING, offsetof (struct args, account), 0, 0},
-        {"description", 'd', CLI_OPT_STRING, offsetof (struct args, description), 0, 0},
-        {"grant", 0, CLI_OPT_STRING, offsetof (struct args, grant), 0, 0},
-        {"reference", 0, CLI_OPT_STRING, offsetof (struct args, reference), 0, 0},
-        {"again", 0, CLI_OPT_FLAG, offsetof (struct args, again), 0, 0},
-        {"for", 0, CLI_OPT_LIST, offsetof (struct args, scope), 0, 0},
-        {"start", 0, CLI_OPT_TIME, offsetof (struct args, start), 0, 0},
-        {"end", 0, CLI_OPT_TIME, offsetof (struct args, end), 0, 0},
-        {0}};
-    struct cli_operands operands;
-    struct bank_scopes scopes;
-    struct err err = {0};
-    credit_micro amount;
-    char sentence[256], text[QUANTITY_TEXT_MAX];
-    uint8_t key[16];
-    int rc;
-    if (!cli_options (ctx, options, 0, &args, argc, argv, &operands, &rc))
-        return rc;
-    if (operands.count != 1 || !args.account || (args.again && !args.reference[0]))
-        return cli_usage (argv[0], "say nui deposit -A ACCOUNT AMOUNT [--reference TEXT [--again]]");
-    if (!bank_amount (argv[0], operands.item[0], &amount, &rc))
-        return rc;
-    if (bank_scopes (ctx, &args.scope, &scopes, &err) < 0)
-        return cli_usage (argv[0], "%s", err.text);
-    Nui__Bank__V1__DepositRequest request = NUI__BANK__V1__DEPOSIT_REQUEST__INIT;
-    request.key = bank_key (key);
-    request.account = bank_text (args.account);
-    request.amount_micro = amount;
-    request.valid_from_us = args.start;
-    request.valid_to_us = args.end;
-    request.description = bank_text (args.description);
-    request.grant_id = bank_text (args.grant);
-    request.reference = bank_text (args.reference);
-    request.again = args.again;
-    request.n_scopes = scopes.count;
-    request.scopes = scopes.message;
-    snprintf (sentence, sizeof (sentence), "deposited %s credits to %s",
-              credit_format (amount, text), args.account);
-    return bank_do (ctx, argv[0], "Deposit", &request.base, sentence);
-}
+static const struct cli_form statement_forms[] = {
+    {"[-A ACCOUNT] [--from TIME] [--to TIME | --period PERIOD]", statement_run, .method = "Statement"}, {0}};
+
+const struct cli_command statement_command = {
+    .name = "statement",
+    .group = CLI_USERS,
+    .summary = "what happened on an account over a period",
+    .forms = statement_forms,
+    .options = statement_options,
+    .service = &bank_service,
+    .example = "nui statement -A phys --from 2026-11-01T00:00",
+};

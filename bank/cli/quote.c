@@ -36,31 +36,22 @@ static Nui__Common__V1__Envelope *quote_envelope (struct cli_context *ctx, const
     return envelope_sign (id, body, len, &envelope, err) < 0 ? NULL : envelope;
 }
 
+static const struct table_column price_columns[] = {
+    {"site", "Site", TABLE_TEXT},       {"price", "Price", TABLE_CREDITS, .from = "amount"},
+    {"funded", "Funded", TABLE_BOOL},   {"account", "Account", TABLE_TEXT},
+    {"formula", "Formula", TABLE_TEXT}, {"quote", "Quote", TABLE_TEXT},
+    {"expires", "Until", TABLE_TIME}};
+
 /* Its name and end are there where rates are kept. */
 static int quote_print (struct cli_context *ctx, char **site,
                         const Nui__Bank__V1__QuoteReply *reply)
 {
-    static const struct table_column columns[] = {
-        {"site", "Site", TABLE_TEXT, 0},       {"price", "Price", TABLE_CREDITS, 0},
-        {"funded", "Funded", TABLE_BOOL, 0},   {"account", "Account", TABLE_TEXT, 0},
-        {"formula", "Formula", TABLE_TEXT, 0}, {"quote", "Quote", TABLE_TEXT, 0},
-        {"expires", "Until", TABLE_TIME, 0}};
-    bool kept = reply->quote_id[0];
-    struct table *table = table_create (columns, kept ? 7 : 5);
+    struct table *table = table_create (price_columns, reply->quote_id[0] ? 7 : 5);
     for (size_t i = 0; i < reply->n_prices; i++) {
         table_text (table, site[i]);
-        table_credits (table, reply->prices[i]->amount_micro);
-        table_bool (table, reply->prices[i]->funded);
-        table_text (table, reply->prices[i]->account);
-        table_text (table, reply->prices[i]->formula);
-        if (kept) {
-            table_text (table, reply->quote_id);
-            table_time (table, reply->expires_us);
-        }
-        table_end_row (table);
+        table_message_rest (table, &reply->prices[i]->base, &reply->base);
     }
-    int rc = table_print (table, ctx);
-    table_destroy (table);
+    int rc = table_print_done (table, ctx);
     for (size_t i = 0; i < reply->n_candidates; i++)
         fprintf (stderr, "nui quote: account %s%s: %s\n", reply->candidates[i]->account,
                  reply->candidates[i]->fallback ? " (a fallback)" : "",
@@ -68,184 +59,120 @@ static int quote_print (struct cli_context *ctx, char **site,
     return rc;
 }
 
-static const char *state_name (Nui__Bank__V1__QuoteState state)
+static void price_cell (struct table *table, const ProtobufCMessage *message)
 {
-    static const char *const name[] = {"open", "used", "expired", "cancelled"};
-    return state < sizeof (name) / sizeof (name[0]) ? name[state] : "unknown";
+    const Nui__Bank__V1__QuoteSite *site = (const Nui__Bank__V1__QuoteSite *)message;
+    if (site->priced)
+        table_credits (table, site->price_micro);
+    else
+        table_null (table);
 }
 
-static void quote_rows (struct cli_context *ctx, const Nui__Bank__V1__QuoteItem *q,
-                        struct table *table)
-{
-    for (size_t i = 0; i < q->n_sites; i++) {
-        table_text (table, q->quote_id);
-        table_text (table, cli_format (ctx) == CLI_TABLE ? bank_short_name (q->user) : q->user);
-        table_text (table, q->account[0] ? q->account : NULL);
-        table_text (table, q->sites[i]->site);
-        if (q->sites[i]->priced)
-            table_credits (table, q->sites[i]->price_micro);
-        else
-            table_null (table);
-        table_int (table, q->sites[i]->rate_version);
-        table_text (table, state_name (q->state));
-        table_time (table, q->expires_us);
-        table_bool (table, q->reusable);
-        table_text (table, q->job[0] ? q->job : NULL);
-        table_end_row (table);
-    }
-}
+static const struct table_column kept_columns[] = {
+    {"quote", "Quote", TABLE_TEXT},     {"user", "User", TABLE_IDENTITY},
+    {"account", "Account", TABLE_TEXT}, {"site", "Site", TABLE_TEXT},
+    {"price", "Price", TABLE_CREDITS, .cell = price_cell},
+    {"card", "Card", TABLE_INT, .from = "rate_version"},
+    {"state", "State", TABLE_TEXT},     {"expires", "Until", TABLE_TIME},
+    {"reusable", "Reusable", TABLE_BOOL}, {"job", "Job", TABLE_TEXT}};
 
 /* Page by page; one quote, or those of an account. */
-static int quote_list (struct cli_context *ctx, const char *quote, const char *account, bool all)
+static int quote_kept (struct cli_context *ctx, const struct cli_said *said)
 {
-    static const struct table_column columns[] = {
-        {"quote", "Quote", TABLE_TEXT, 0},      {"user", "User", TABLE_TEXT, 0},
-        {"account", "Account", TABLE_TEXT, 0},  {"site", "Site", TABLE_TEXT, 0},
-        {"price", "Price", TABLE_CREDITS, 0},   {"card", "Card", TABLE_INT, 0},
-        {"state", "State", TABLE_TEXT, 0},      {"expires", "Until", TABLE_TIME, 0},
-        {"reusable", "Reusable", TABLE_BOOL, 0}, {"job", "Job", TABLE_TEXT, 0}};
-    struct table *table = table_create (columns, sizeof (columns) / sizeof (columns[0]));
-    Nui__Bank__V1__QuoteListRequest request = NUI__BANK__V1__QUOTE_LIST_REQUEST__INIT;
-    struct err err = {0};
+    int rc = CLI_OK;
     size_t count;
-    request.quote_id = bank_text (quote);
-    request.account = bank_text (account ? account : "");
-    request.all = all;
+    Nui__Bank__V1__QuoteListRequest *request = (Nui__Bank__V1__QuoteListRequest *)cli_request (ctx, said, &rc);
+    if (!request)
+        return rc;
+    struct table *table = TABLE_CREATE (kept_columns);
     do {
-        ProtobufCMessage *message = bank_call (ctx, "QuoteList", &request.base, &err);
+        ProtobufCMessage *message = cli_answer (ctx, said, &request->base, &rc);
         if (!message) {
             table_destroy (table);
-            return cli_fail ("quote", &err);
+            return rc;
         }
         const Nui__Bank__V1__QuoteListReply *reply = (Nui__Bank__V1__QuoteListReply *)message;
         count = reply->n_quotes;
         for (size_t i = 0; i < count; i++)
-            quote_rows (ctx, reply->quotes[i], table);
+            for (size_t k = 0; k < reply->quotes[i]->n_sites; k++)
+                table_message (table, &reply->quotes[i]->sites[k]->base, &reply->quotes[i]->base);
         if (count)
-            request.after = reply->quotes[count - 1]->number;
+            request->after = reply->quotes[count - 1]->number;
         protobuf_c_message_free_unpacked (message, NULL);
-    } while (count && !quote[0]);
-    int rc = table_print (table, ctx);
-    table_destroy (table);
-    return rc;
+    } while (count && !request->quote_id[0]);
+    return table_print_done (table, ctx);
 }
 
-static int quote_cancel (struct cli_context *ctx, const char *quote)
+static int quote_show (struct cli_context *ctx, const struct cli_said *said)
 {
-    uint8_t key[16];
-    Nui__Bank__V1__QuoteCancelRequest request = NUI__BANK__V1__QUOTE_CANCEL_REQUEST__INIT;
-    request.key = bank_key (key);
-    request.quote_id = bank_text (quote);
-    return bank_do (ctx, "quote", "QuoteCancel", &request.base, "cancelled");
+    return *said_operand (said, 0) ? quote_kept (ctx, said) : cli_usage ("quote", "name a quote, as in quote.7");
 }
 
-struct quote_args {
-    const char *account, *site, *qos, *class_, *machine;
-    uint64_t procs;
-    duration_us walltime, keep;
-    bool reusable, all;
-    struct cli_list nodes;
-};
-
-static int quote_ask (struct cli_context *ctx, const struct quote_args *args, char **site,
-                      int sites)
+static int quote_run (struct cli_context *ctx, const struct cli_said *said)
 {
-    uint8_t key[16];
-    Nui__Bank__V1__PriceItem item[QUOTE_SITES_MAX], *items[QUOTE_SITES_MAX];
-    struct bank_nodes nodes;
+    char *site[QUOTE_SITES_MAX];
+    Nui__Bank__V1__PriceItem *item[QUOTE_SITES_MAX];
+    int64_t walltime = said_number (said, "walltime");
+    int sites = bank_split (arena_strdup (said->arena, said_text (said, "site")), site, QUOTE_SITES_MAX), rc = CLI_OK;
     struct err err = {0};
-    if (bank_nodes (&args->nodes, &nodes, &err) < 0)
-        return cli_usage ("quote", "%s", err.text);
+    char *account;
+    if (walltime <= 0 || walltime == TIME_US_MAX)
+        return cli_usage ("quote", "say how long with -t, for example -t 1:00:00");
+    if (sites < 1)
+        return cli_usage ("quote", "--site takes 1 to %d names", QUOTE_SITES_MAX);
+    Nui__Bank__V1__QuoteRequest *request = (Nui__Bank__V1__QuoteRequest *)cli_request (ctx, said, &rc);
+    if (!request || !bank_account (ctx, said, &account, &rc))
+        return rc;
     for (int i = 0; i < sites; i++) {
-        nui__bank__v1__price_item__init (&item[i]);
-        item[i].site = site[i];
-        item[i].procs = args->procs;
-        item[i].walltime_us = args->walltime;
-        item[i].qos = bank_text (args->qos);
-        item[i].class_ = bank_text (args->class_);
-        item[i].machine = bank_text (args->machine);
-        item[i].asked = &nodes.asked;
-        items[i] = &item[i];
+        item[i] = (Nui__Bank__V1__PriceItem *)cli_fill (ctx, said, &nui__bank__v1__price_item__descriptor, &rc);
+        if (!item[i])
+            return rc;
+        item[i]->site = site[i];
+        item[i]->procs = item[i]->procs ? item[i]->procs : 1;
     }
-    Nui__Bank__V1__QuoteRequest request = NUI__BANK__V1__QUOTE_REQUEST__INIT;
-    request.envelope = quote_envelope (ctx, args->account, &err);
-    if (!request.envelope)
+    request->envelope = quote_envelope (ctx, account, &err);
+    if (!request->envelope)
         return cli_fail ("quote", &err);
-    request.n_items = (size_t)sites;
-    request.items = items;
-    if (args->keep) {
-        request.key = bank_key (key);
-        request.keep_us = args->keep;
-        request.reusable = args->reusable;
-    }
-    ProtobufCMessage *reply = bank_call (ctx, "Quote", &request.base, &err);
-    envelope_free (request.envelope);
+    request->n_items = (size_t)sites;
+    request->items = item;
+    if (!request->keep_us)
+        request->key = (ProtobufCBinaryData){0};
+    ProtobufCMessage *reply = cli_answer (ctx, said, &request->base, &rc);
+    envelope_free (request->envelope);
     if (!reply)
-        return cli_fail ("quote", &err);
-    int rc = quote_print (ctx, site, (Nui__Bank__V1__QuoteReply *)reply);
+        return rc;
+    rc = quote_print (ctx, site, (Nui__Bank__V1__QuoteReply *)reply);
     protobuf_c_message_free_unpacked (reply, NULL);
     return rc;
 }
 
-/* list, show, cancel: of what is kept. */
-static int quote_kept (struct cli_context *ctx, const struct quote_args *args,
-                       const struct cli_operands *o)
-{
-    bool priced = args->site || args->walltime || args->keep || args->reusable || args->qos[0] ||
-                  args->class_[0] || args->machine[0] || args->nodes.count || args->procs != 1;
-    bool plain = !priced && !args->account && !args->all;
-    if (strcmp (o->item[0], "list") == 0 && o->count == 1 && !priced)
-        return quote_list (ctx, "", args->account, args->all);
-    if (strcmp (o->item[0], "show") == 0 && o->count == 2 && o->item[1][0] && plain)
-        return quote_list (ctx, o->item[1], NULL, true);
-    if (strcmp (o->item[0], "cancel") == 0 && o->count == 2 && plain)
-        return quote_cancel (ctx, o->item[1]);
-    return cli_usage ("quote", "say -t WALLTIME --site SITE for a price, list [-A ACCOUNT] [--all], "
-                               "show QUOTE or cancel QUOTE");
-}
+static const struct cli_option quote_options[] = {
+    {"procs", 'n', CLI_OPT_COUNT, "N", "processors (1)", .min = 1, .max = 100000000},
+    {"walltime", 't', CLI_OPT_DURATION, "TIME", "[[D:]HH:]MM:SS or seconds"},
+    {"site", 0, CLI_OPT_STRING, "A,B", "sites to be priced"},
+    {"account", 'A', CLI_OPT_STRING, "ACCOUNT", "else ACCOUNT of nui.cfg; list: asked for, else any"},
+    BANK_JOB_OPTIONS,
+    {"keep", 0, CLI_OPT_DURATION, "TIME",
+     "keep these rates for so long: for the job that is submitted with --quote and the name that is printed"},
+    {"reusable", 0, CLI_OPT_FLAG, NULL, "for any number of my jobs"},
+    {"all", 0, CLI_OPT_FLAG, NULL, "list: also used, expired and cancelled ones"},
+    {0}};
 
-int cmd_quote (struct cli_context *ctx, int argc, char **argv)
-{
-    struct quote_args args = {.procs = 1, .qos = "", .class_ = "", .machine = ""};
-    static const struct cli_option options[] = {
-        {"account", 'A', CLI_OPT_STRING, offsetof (struct quote_args, account), 0, 0},
-        {"procs", 'n', CLI_OPT_COUNT, offsetof (struct quote_args, procs), 1, 100000000},
-        {"walltime", 't', CLI_OPT_DURATION, offsetof (struct quote_args, walltime), 0, 0},
-        {"site", 0, CLI_OPT_STRING, offsetof (struct quote_args, site), 0, 0},
-        {"qos", 'q', CLI_OPT_STRING, offsetof (struct quote_args, qos), 0, 0},
-        {"class", 'c', CLI_OPT_STRING, offsetof (struct quote_args, class_), 0, 0},
-        {"machine", 0, CLI_OPT_STRING, offsetof (struct quote_args, machine), 0, 0},
-        {"node-type", 0, CLI_OPT_LIST, offsetof (struct quote_args, nodes), 0, 0},
-        {"keep", 0, CLI_OPT_DURATION, offsetof (struct quote_args, keep), 0, 0},
-        {"reusable", 0, CLI_OPT_FLAG, offsetof (struct quote_args, reusable), 0, 0},
-        {"all", 0, CLI_OPT_FLAG, offsetof (struct quote_args, all), 0, 0},
-        {0}};
-    struct cli_operands operands;
-    struct err err = {0};
-    char list[1024], *site[QUOTE_SITES_MAX];
-    int rc;
-    if (!cli_options (ctx, options, 0, &args, argc, argv, &operands, &rc))
-        return rc;
-    if (operands.count)
-        return quote_kept (ctx, &args, &operands);
-    if (args.all)
-        return cli_usage (argv[0], "--all is for nui quote list");
-    if (args.walltime <= 0 || args.walltime == TIME_US_MAX)
-        return cli_usage (argv[0], "say how long with -t, for example -t 1:00:00");
-    if (!args.site || strlen (args.site) >= sizeof (list))
-        return cli_usage (argv[0],
-                          "name the sites to be priced with --site, for example --site alpha,beta");
-    snprintf (list, sizeof (list), "%s", args.site);
-    int sites = bank_split (list, site, QUOTE_SITES_MAX);
-    if (sites < 1)
-        return cli_usage (argv[0], "--site takes 1 to %d names", QUOTE_SITES_MAX);
-    if (args.reusable && !args.keep)
-        return cli_usage (argv[0], "--reusable says something of rates that --keep keeps");
-    if (cli_config (ctx, &err) < 0)
-        return cli_fail (argv[0], &err);
-    if (!args.account)
-        args.account = cli_account (ctx);
-    if (!args.account)
-        return cli_usage (argv[0], "name an account with -A");
-    return quote_ask (ctx, &args, site, sites);
-}
+static const struct cli_form quote_forms[] = {
+    {"-t WALLTIME --site SITE,SITE [-n PROCS] [-A ACCOUNT] [-q QOS] [-c CLASS] [--machine NAME] "
+     "[--node-type NAME=PROCS]… [--keep TIME [--reusable]]",
+     quote_run, .method = "Quote"},
+    {"list [-A ACCOUNT] [--all]", quote_kept, .method = "QuoteList"},
+    {"show QUOTE", quote_show, .method = "QuoteList", .fields = "all=true"},
+    {"cancel QUOTE", .method = "QuoteCancel", .sentence = "cancelled"},
+    {0}};
+
+const struct cli_command quote_command = {
+    .name = "quote",
+    .group = CLI_USERS,
+    .summary = "the price of a request, and whether your account can pay it",
+    .forms = quote_forms,
+    .options = quote_options,
+    .service = &bank_service,
+    .example = "nui quote -n 8 -t 1:00:00 --site alpha,beta -A phys",
+};

@@ -12,11 +12,10 @@ enum { CALL_TIMEOUT_S = 30, PAGE = 1000, WAITING_MAX = 10000, SACCT_BYTES_MAX = 
 #define SLURM_MARGIN (3600 * US_PER_S) /* runs around the period that Slurm may have put into it */
 
 struct reconcile_args {
-    const char *site, *sacct, *owner, *note;
+    const char *site, *sacct;
     struct cli_period period;
     duration_us late;
-    uint64_t op;
-    bool record, apply, all;
+    bool record, apply;
 };
 
 struct reconcile {
@@ -418,43 +417,52 @@ static int compare (struct cli_context *ctx, const struct reconcile_args *args)
     return rc;
 }
 
-int cmd_reconcile (struct cli_context *ctx, int argc, char **argv)
+static int reconcile_compare (struct cli_context *ctx, const struct cli_said *said)
 {
-    struct reconcile_args args = {.late = 86400 * US_PER_S, .note = ""};
-    static const struct cli_option options[] = {
-        {"site", 0, CLI_OPT_STRING, offsetof (struct reconcile_args, site), 0, 0},
-        {"from", 0, CLI_OPT_PAST, offsetof (struct reconcile_args, period.from), 0, 0},
-        {"to", 0, CLI_OPT_PAST, offsetof (struct reconcile_args, period.to), 0, 0},
-        {"period", 0, CLI_OPT_PERIOD, offsetof (struct reconcile_args, period), 0, 0},
-        {"sacct", 0, CLI_OPT_STRING, offsetof (struct reconcile_args, sacct), 0, 0},
-        {"late", 0, CLI_OPT_DURATION, offsetof (struct reconcile_args, late), 0, 0},
-        {"record", 0, CLI_OPT_FLAG, offsetof (struct reconcile_args, record), 0, 0},
-        {"apply", 0, CLI_OPT_FLAG, offsetof (struct reconcile_args, apply), 0, 0},
-        {"all", 0, CLI_OPT_FLAG, offsetof (struct reconcile_args, all), 0, 0},
-        {"owner", 0, CLI_OPT_STRING, offsetof (struct reconcile_args, owner), 0, 0},
-        {"op", 0, CLI_OPT_COUNT, offsetof (struct reconcile_args, op), 1, INT64_MAX},
-        {"description", 'd', CLI_OPT_STRING, offsetof (struct reconcile_args, note), 0, 0},
-        {0}};
-    struct cli_operands o;
-    uint64_t row = 0;
-    struct err err;
-    int rc;
-    if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
-        return rc;
-    const char *verb = o.count ? o.item[0] : "";
-    bool compares = args.period.from || args.period.to || args.sacct || args.record || args.apply;
-    bool sets = args.owner || args.op || args.note[0];
-    if (o.count == 0 && args.site && !sets && !args.all)
-        return compare (ctx, &args);
-    if (strcmp (verb, "list") == 0 && o.count == 1 && !compares && !sets)
-        return reconrows_list (ctx, args.site, args.all);
-    if (o.count == 2 && uint_parse (o.item[1], "row", 1, INT64_MAX, &row, &err) < 0)
-        return cli_usage (argv[0], "%s", err.text);
-    if (strcmp (verb, "own") == 0 && o.count == 2 && !compares && !args.op && !args.all)
-        return reconrows_own (ctx, row, args.owner, args.note);
-    if (strcmp (verb, "close") == 0 && o.count == 2 && !compares && !args.owner && !args.all &&
-        (args.op || args.note[0]))
-        return reconrows_end (ctx, row, args.op, args.note);
-    return cli_usage (argv[0], "say --site SITE [--from TIME] [--to TIME], list [--site SITE] [--all], "
-                               "own ROW [--owner USER] or close ROW --op OPERATION | -d TEXT");
+    struct reconcile_args args = {.site = said_text (said, "site"),
+                                  .sacct = said_text (said, "sacct"),
+                                  .late = said_given (said, "late") ? said_number (said, "late") : 86400 * US_PER_S,
+                                  .record = said_flag (said, "record"),
+                                  .apply = said_flag (said, "apply")};
+    said_period (said, &args.period);
+    return compare (ctx, &args);
 }
+
+static int reconcile_list (struct cli_context *ctx, const struct cli_said *said)
+{
+    return reconrows_list (ctx, said_text (said, "site"), said_flag (said, "all"));
+}
+
+static const struct cli_option reconcile_options[] = {
+    {"site", 0, CLI_OPT_STRING, "SITE", "whose records are compared with the bank's"},
+    {"from", 0, CLI_OPT_PAST, "TIME", "what ended from then on; from the beginning when left out"},
+    {"to", 0, CLI_OPT_PAST, "TIME", "exclusive; until now when left out"},
+    {"period", 0, CLI_OPT_PERIOD, "PERIOD", "both at once: a month (2026-11), a day (2026-11-21), yesterday"},
+    {"sacct", 0, CLI_OPT_STRING, "FILE", "what sacct --parsable2 printed, to be compared too"},
+    {"late", 0, CLI_OPT_DURATION, "TIME", "recorded so long after its end is late (1:00:00:00)"},
+    {"record", 0, CLI_OPT_FLAG, NULL, "keeps what was found as rows at the bank; ends those not found again"},
+    {"apply", 0, CLI_OPT_FLAG, NULL, "that, and does what has one right answer: charge, release, refund"},
+    {"all", 0, CLI_OPT_FLAG, NULL, "closed rows too"},
+    {"owner", 0, CLI_OPT_STRING, "USER", "who sees to the row (who calls)"},
+    {"op", 0, CLI_OPT_COUNT, "OPERATION", "that put it right", .min = 1, .max = INT64_MAX},
+    {"description", 'd', CLI_OPT_STRING, "TEXT", "why, or what explains it", .field = "note"},
+    {0}};
+
+static const struct cli_form reconcile_forms[] = {
+    {"--site SITE [--from TIME] [--to TIME | --period PERIOD] [--sacct FILE] [--late TIME] [--record | --apply]",
+     reconcile_compare},
+    {"list [--site SITE] [--all]", reconcile_list},
+    {"own ROW [--owner USER] [--description TEXT]", reconrows_own, .method = "ReconSet"},
+    {"close ROW --op OPERATION | --description TEXT", .method = "ReconSet", .fields = "close=true",
+     .sentence = "row {row} is closed"},
+    {0}};
+
+const struct cli_command reconcile_command = {
+    .name = "reconcile",
+    .group = CLI_BANK,
+    .summary = "what a site ran against what the bank charged, and against Slurm's accounting",
+    .forms = reconcile_forms,
+    .options = reconcile_options,
+    .service = &bank_service,
+    .example = "nui reconcile --site alpha --period 2026-11",
+};

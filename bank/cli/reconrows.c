@@ -231,33 +231,19 @@ int reconrows_list (struct cli_context *ctx, const char *site, bool all)
     return rc;
 }
 
-int reconrows_own (struct cli_context *ctx, uint64_t row, const char *owner, const char *note)
+int reconrows_own (struct cli_context *ctx, const struct cli_said *said)
 {
-    Nui__Bank__V1__ReconSetRequest request = NUI__BANK__V1__RECON_SET_REQUEST__INIT;
-    char uri[PRINCIPAL_URI_MAX], sentence[PRINCIPAL_URI_MAX + 64];
     struct err err = {0};
-    uint8_t key[16];
+    int code;
+    Nui__Bank__V1__ReconSetRequest *request = (Nui__Bank__V1__ReconSetRequest *)cli_request (ctx, said, &code);
+    char uri[PRINCIPAL_URI_MAX];
+    const char *owner = said_text (said, "owner");
     struct tlsid *me = owner ? NULL : cli_identity (ctx, &err);
-    if (!owner && !me)
+    if (!request)
+        return code;
+    if (owner ? cli_identity_of (ctx, owner, uri, &err) < 0 : !me)
         return cli_fail ("reconcile", &err);
-    if (!owner)
-        principal_uri (tlsid_self (me), uri);
-    else if (bank_identity (ctx, owner, uri, &err) < 0)
-        return cli_fail ("reconcile", &err);
-    request.key = bank_key (key);
-    request.row = row;
-    request.owner = uri;
-    request.note = bank_text (note);
-    snprintf (sentence, sizeof (sentence), "row %llu is %s's", (unsigned long long)row,
-              bank_short_name (uri));
-    return bank_do (ctx, "reconcile", "ReconSet", &request.base, sentence);
-}
-
-int reconrows_end (struct cli_context *ctx, uint64_t row, uint64_t op, const char *note)
-{
-    char sentence[64];
-    uint8_t key[16];
-    Nui__Bank__V1__ReconSetRequest request = close_request (row, op, note, key);
-    snprintf (sentence, sizeof (sentence), "row %llu is closed", (unsigned long long)row);
-    return bank_do (ctx, "reconcile", "ReconSet", &request.base, sentence);
+    request->owner = me ? principal_uri (tlsid_self (me), uri) : uri;
+    return cli_send_request (ctx, said, &request->base,
+                             arena_printf (said->arena, "row {row} is %s's", bank_short_name (uri)));
 }

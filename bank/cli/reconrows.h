@@ -26,9 +26,8 @@ int reconrows_record (struct cli_context *ctx, const char *site, const struct re
 int reconrows_close (struct cli_context *ctx, uint64_t row, uint64_t op, const char *note,
                      struct err *err);
 
-/* nui reconcile list, own, close. */
+/* nui reconcile list, own. */
 int reconrows_list (struct cli_context *ctx, const char *site, bool all);
-int reconrows_own (struct cli_context *ctx, uint64_t row, const char *owner, const char *note);
-int reconrows_end (struct cli_context *ctx, uint64_t row, uint64_t op, const char *note);
+int reconrows_own (struct cli_context *ctx, const struct cli_said *said);
 
 #endif

@@ -1,9 +1,12 @@
+/* What the bank's commands share. Called by every file of this folder. */
 #include "bank/cli/util.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "proto/base/clock.h"
+#include "proto/cli/message.h"
 
 ProtobufCMessage *bank_call (struct cli_context *ctx, const char *method,
                              const ProtobufCMessage *request, struct err *err)
@@ -25,25 +28,6 @@ ProtobufCBinaryData bank_key (uint8_t buf[16])
     uuid_make (&uuid);
     memcpy (buf, uuid.b, sizeof (uuid.b));
     return (ProtobufCBinaryData){sizeof (uuid.b), buf};
-}
-
-int bank_identity (struct cli_context *ctx, const char *text, char buf[PRINCIPAL_URI_MAX],
-                   struct err *err)
-{
-    struct principal p = {.kind = PRINCIPAL_USER};
-    if (strstr (text, "://")) {
-        if (principal_parse (text, &p, err) < 0)
-            return err->code;
-        principal_uri (&p, buf);
-        return 0;
-    }
-    const char *grid = cli_grid (ctx, err);
-    if (!grid || name_check ("user", text, err) < 0)
-        return err->code;
-    snprintf (p.grid, sizeof (p.grid), "%s", grid);
-    snprintf (p.name, sizeof (p.name), "%s", text);
-    principal_uri (&p, buf);
-    return 0;
 }
 
 const char *bank_short_name (const char *identity)
@@ -76,70 +60,28 @@ int bank_split (char *text, char **part, int max)
     return count;
 }
 
-int bank_do (struct cli_context *ctx, const char *command, const char *method,
-             const ProtobufCMessage *request, const char *sentence)
+static ProtobufCMessage *service_call (struct cli_context *ctx, const struct cli_said *said, const char *method,
+                                       const ProtobufCMessage *request, struct err *err)
 {
-    static const struct table_column columns[] = {{"id", "Id", TABLE_TEXT, 0},
-                                                  {"done", "Done", TABLE_TEXT, 0}};
-    struct err err = {0};
-    ProtobufCMessage *reply = bank_call (ctx, method, request, &err);
-    if (!reply)
-        return cli_fail (command, &err);
-    const char *id = reply->descriptor == &nui__bank__v1__deposit_reply__descriptor
-                         ? ((Nui__Bank__V1__DepositReply *)reply)->allocation_id
-                         : ((Nui__Bank__V1__DoneReply *)reply)->id;
-    int rc = CLI_OK;
-    if (cli_format (ctx) == CLI_TABLE) {
-        struct strbuf text = STRBUF_INIT;
-        strbuf_printf (&text, "%s (%s)\n", sentence, id);
-        rc = cli_output (&text);
-        strbuf_free (&text);
-    } else {
-        struct table *table = table_create (columns, 2);
-        table_text (table, id);
-        table_text (table, sentence);
-        table_end_row (table);
-        rc = table_print_record (table, ctx);
-        table_destroy (table);
-    }
-    protobuf_c_message_free_unpacked (reply, NULL);
-    return rc;
+    (void)said;
+    return bank_call (ctx, method, request, err);
 }
 
-int bank_list (struct cli_context *ctx, const char *command, const char *kind,
-               const struct table_column *columns, uint32_t count)
-{
-    struct err err = {0};
-    Nui__Bank__V1__ListRequest request = NUI__BANK__V1__LIST_REQUEST__INIT;
-    request.kind = bank_text (kind);
-    ProtobufCMessage *message = bank_call (ctx, "List", &request.base, &err);
-    if (!message)
-        return cli_fail (command, &err);
-    const Nui__Bank__V1__ListReply *reply = (Nui__Bank__V1__ListReply *)message;
-    struct table *table = table_create (columns, count);
-    for (size_t i = 0; i < reply->n_items; i++) {
-        table_text (table, reply->items[i]->name);
-        if (count == 3)
-            table_text (table, reply->items[i]->project);
-        table_text (table, reply->items[i]->detail);
-        table_end_row (table);
-    }
-    int rc = table_print (table, ctx);
-    table_destroy (table);
-    protobuf_c_message_free_unpacked (message, NULL);
-    return rc;
-}
+const struct cli_service bank_service = {&nui__bank__v1__bank__descriptor, service_call};
 
-bool bank_amount (const char *command, const char *text, credit_micro *amount, int *rc)
+bool bank_account (struct cli_context *ctx, const struct cli_said *said, char **account_out, int *rc)
 {
     struct err err = {0};
-    if (credit_parse (text, amount, &err) < 0)
-        *rc = cli_usage (command, "%s", err.text);
-    else if (*amount <= 0)
-        *rc = cli_usage (command, "the amount must be more than nothing");
-    else
-        return true;
-    return false;
+    const char *account = said_text (said, "account");
+    if (!account && cli_config (ctx, &err) < 0) {
+        *rc = cli_fail (said->command->name, &err);
+        return false;
+    }
+    account = account ? account : cli_account (ctx);
+    *account_out = bank_text (account);
+    if (!account)
+        *rc = cli_usage (said->command->name, "name an account with -A");
+    return account != NULL;
 }
 
 int bank_user_scope (struct cli_context *ctx, const char *word, char *buf, size_t size,
@@ -150,55 +92,80 @@ int bank_user_scope (struct cli_context *ctx, const char *word, char *buf, size_
     word += exclude;
     if (strcmp (word, "ANY") == 0 || strcmp (word, "MEMBERS") == 0)
         snprintf (uri, sizeof (uri), "%s", word);
-    else if (bank_identity (ctx, word, uri, err) < 0)
+    else if (cli_identity_of (ctx, word, uri, err) < 0)
         return err->code;
     snprintf (buf, size, "%s%s", exclude ? "-" : "", uri);
     return 0;
 }
 
-int bank_scopes (struct cli_context *ctx, const struct cli_list *words, struct bank_scopes *out,
-                 struct err *err)
+int bank_take_scopes (struct cli_context *ctx, const struct cli_said *said, const struct cli_option *option,
+                      ProtobufCMessage *request, struct err *err)
 {
-    out->count = 0;
+    const struct cli_list *words = &said_value (said, option)->list;
+    Nui__Bank__V1__Scope **list = arena_array (said->arena, BANK_SCOPES_MAX, sizeof *list);
     for (uint32_t i = 0; i < words->count; i++) {
         const char *word = words->item[i], *name = strchr (word, '=');
-        char *buf = out->word[i];
+        char who[PRINCIPAL_URI_MAX + 2];
         if (i == BANK_SCOPES_MAX)
             return err_set (err, ERR_LIMIT, "at most %d of --for", BANK_SCOPES_MAX);
         if (!name || name - word > 8 || strlen (name) > PRINCIPAL_URI_MAX)
             return err_set (err, ERR_INVALID,
                             "--for takes user=, site=, machine= or qos= and a "
                             "name, -NAME or ANY");
-        snprintf (buf, 16, "%.*s", (int)(name - word), word);
-        nui__bank__v1__scope__init (&out->scope[i]);
-        out->scope[i].kind = buf;
-        out->scope[i].name = buf + 16;
-        if (strcmp (buf, "user") != 0)
-            snprintf (buf + 16, PRINCIPAL_URI_MAX, "%s", name + 1);
-        else if (bank_user_scope (ctx, name + 1, buf + 16, PRINCIPAL_URI_MAX, err) < 0)
-            return err->code;
-        out->message[out->count++] = &out->scope[i];
+        list[i] = (Nui__Bank__V1__Scope *)message_new (&nui__bank__v1__scope__descriptor, said->arena);
+        list[i]->kind = arena_printf (said->arena, "%.*s", (int)(name - word), word);
+        list[i]->name = bank_text (name + 1);
+        if (strcmp (list[i]->kind, "user") == 0) {
+            if (bank_user_scope (ctx, name + 1, who, sizeof who, err) < 0)
+                return err->code;
+            list[i]->name = arena_strdup (said->arena, who);
+        }
+    }
+    message_set_list (request, "scopes", list, words->count);
+    return 0;
+}
+
+/* A message that a field of the request is to hold, which is made when first needed. */
+static ProtobufCMessage *part_of (const struct cli_said *said, ProtobufCMessage *request, const char *name)
+{
+    const ProtobufCFieldDescriptor *field = message_field (request->descriptor, name);
+    ProtobufCMessage *part = message_new (field->descriptor, said->arena);
+    memcpy (message_at (request, field), &part, sizeof part);
+    return part;
+}
+
+int bank_take_nodes (struct cli_context *ctx, const struct cli_said *said, const struct cli_option *option,
+                     ProtobufCMessage *request, struct err *err)
+{
+    const struct cli_list *words = &said_value (said, option)->list;
+    Nui__Bank__V1__Asked *asked = (Nui__Bank__V1__Asked *)part_of (said, request, "asked");
+    (void)ctx;
+    if (words->count > BANK_NODE_TYPES_MAX)
+        return err_set (err, ERR_LIMIT, "at most %d node types", BANK_NODE_TYPES_MAX);
+    asked->nodes = arena_array (said->arena, words->count, sizeof *asked->nodes);
+    for (uint32_t i = 0; i < words->count; i++) {
+        const char *text = words->item[i], *equals = strchr (text, '=');
+        char *end = NULL;
+        long procs = equals ? strtol (equals + 1, &end, 10) : 0;
+        if (procs < 1 || *end || equals == text || equals - text > 63)
+            return err_set (err, ERR_INVALID, "--node-type takes NAME=PROCESSORS, not '%.80s'", text);
+        Nui__Bank__V1__NodeShare *share =
+            (Nui__Bank__V1__NodeShare *)message_new (&nui__bank__v1__node_share__descriptor, said->arena);
+        share->type = arena_printf (said->arena, "%.*s", (int)(equals - text), text);
+        share->procs = procs;
+        asked->nodes[asked->n_nodes++] = share;
     }
     return 0;
 }
 
-int bank_nodes (const struct cli_list *words, struct bank_nodes *out, struct err *err)
+int bank_take_claim (struct cli_context *ctx, const struct cli_said *said, const struct cli_option *option,
+                     ProtobufCMessage *request, struct err *err)
 {
-    nui__bank__v1__asked__init (&out->asked);
-    out->asked.nodes = out->message;
-    if (words->count > BANK_NODE_TYPES_MAX)
-        return err_set (err, ERR_LIMIT, "at most %d node types", BANK_NODE_TYPES_MAX);
-    for (uint32_t i = 0; i < words->count; i++) {
-        const char *text = words->item[i], *equals = strchr (text, '=');
-        char *end = NULL;
-        nui__bank__v1__node_share__init (&out->share[i]);
-        long procs = equals ? strtol (equals + 1, &end, 10) : 0;
-        if (procs < 1 || *end || equals == text || equals - text > 63)
-            return err_set (err, ERR_INVALID, "--node-type takes NAME=PROCESSORS, not '%.80s'", text);
-        snprintf (out->type[i], sizeof (out->type[i]), "%.*s", (int)(equals - text), text);
-        out->share[i].type = out->type[i];
-        out->share[i].procs = procs;
-        out->message[out->asked.n_nodes++] = &out->share[i];
-    }
+    Nui__Bank__V1__SiteClaim *claim = (Nui__Bank__V1__SiteClaim *)part_of (said, request, "claim");
+    char uri[PRINCIPAL_URI_MAX];
+    if (cli_identity_of (ctx, said_value (said, option)->text, uri, err) < 0)
+        return err->code;
+    claim->identity = arena_strdup (said->arena, uri);
+    claim->account = bank_text (said_text (said, "account"));
     return 0;
 }

@@ -1,10 +1,10 @@
-/* Shared inside bank/cli: one blocking call to the bank. */
+/* Shared inside bank/cli: one blocking call to the bank, and options that several commands have. */
 #ifndef NUI_BANK_CLI_UTIL_H
 #define NUI_BANK_CLI_UTIL_H
 
 #include "proto/base/arena.h"
 #include "proto/cli/client.h"
-#include "proto/cli/options.h"
+#include "proto/cli/request.h"
 #include "proto/cli/table.h"
 #include "proto/nui/v1/bank.pb-c.h"
 
@@ -13,9 +13,6 @@ ProtobufCMessage *bank_call (struct cli_context *ctx, const char *method,
                              const ProtobufCMessage *request, struct err *err);
 /* A fresh idempotency key in buf. */
 ProtobufCBinaryData bank_key (uint8_t buf[16]);
-/* "alice" -> "nui://<my grid>/user/alice"; an identity stays as it is. */
-int bank_identity (struct cli_context *ctx, const char *text, char buf[PRINCIPAL_URI_MAX],
-                   struct err *err);
 /* The last part of an identity, for tables. */
 const char *bank_short_name (const char *identity);
 /* Splits "a,b" in place; returns the number of parts, at most max (more: -1). */
@@ -23,33 +20,47 @@ int bank_split (char *text, char **part, int max);
 /* The list, with room for so many more of that size. */
 void *bank_grown (struct arena *arena, void *list, uint32_t count, uint32_t *cap, size_t more,
                   size_t size);
-/* Calls a method that answers DoneReply and prints what was done as one sentence or record. */
-int bank_do (struct cli_context *ctx, const char *command, const char *method,
-             const ProtobufCMessage *request, const char *sentence);
+/* The bank, for forms that are one call. */
+extern const struct cli_service bank_service;
 
-/* Prints what the bank lists of a kind: name, (project,) detail. */
-int bank_list (struct cli_context *ctx, const char *command, const char *kind,
-               const struct table_column *columns, uint32_t count);
-/* An amount of credits above zero; false after a usage error. */
-bool bank_amount (const char *command, const char *text, credit_micro *amount, int *rc);
+enum { BANK_SCOPES_MAX = 64, BANK_NODE_TYPES_MAX = 32 };
 
-enum { BANK_SCOPES_MAX = 64 };
-struct bank_scopes {
-    Nui__Bank__V1__Scope scope[BANK_SCOPES_MAX], *message[BANK_SCOPES_MAX];
-    char word[BANK_SCOPES_MAX][PRINCIPAL_URI_MAX + 16];
-    size_t count;
-};
-enum { BANK_NODE_TYPES_MAX = 32 };
-struct bank_nodes {
-    Nui__Bank__V1__Asked asked;
-    Nui__Bank__V1__NodeShare share[BANK_NODE_TYPES_MAX], *message[BANK_NODE_TYPES_MAX];
-    char type[BANK_NODE_TYPES_MAX][64];
-};
-/* From --node-type words: "fat=4". */
-int bank_nodes (const struct cli_list *words, struct bank_nodes *out, struct err *err);
-/* From --for words: "site=alpha", "user=-bob", "qos=ANY"; users by name or identity. */
-int bank_scopes (struct cli_context *ctx, const struct cli_list *words, struct bank_scopes *out,
-                 struct err *err);
+/* --account, else ACCOUNT of nui.cfg; false after a usage error. */
+bool bank_account (struct cli_context *ctx, const struct cli_said *said, char **account_out, int *rc);
+
+/* Options that several commands have. */
+cli_take bank_take_scopes; /* --for: "site=alpha", "user=-bob", "qos=ANY"; users by name or identity */
+cli_take bank_take_nodes;  /* --node-type: "fat=4", into `asked` */
+cli_take bank_take_claim;  /* --user, with --account, into `claim` */
+#define BANK_SCOPE_OPTION                                                                          \
+    {                                                                                              \
+        "for", 0, CLI_OPT_LIST, "KIND=NAME",                                                       \
+            "whom and what they are for, repeated: user=, site=, machine=, qos=; -NAME excludes, " \
+            "ANY and MEMBERS",                                                                     \
+            .take = bank_take_scopes                                                               \
+    }
+#define BANK_DESCRIPTION_OPTION                                                                    \
+    {                                                                                              \
+        "description", 'd', CLI_OPT_STRING, "TEXT", "for the statement"                            \
+    }
+#define BANK_PERIOD_OPTIONS                                                                        \
+    {"from", 0, CLI_OPT_PAST, "TIME", "from the beginning when left out"},                         \
+        {"to", 0, CLI_OPT_PAST, "TIME", "exclusive; until now when left out"},                     \
+    {                                                                                              \
+        "period", 0, CLI_OPT_PERIOD, "PERIOD",                                                     \
+            "both at once: a month (2026-11), a day (2026-11-21), yesterday"                       \
+    }
+/* What rates may look at, and what a job asked for. */
+#define BANK_JOB_OPTIONS                                                                           \
+    {"qos", 'q', CLI_OPT_STRING, "NAME", "quality of service,"},                                   \
+        {"class", 'c', CLI_OPT_STRING, "NAME", "class,"},                                          \
+        {"machine", 0, CLI_OPT_STRING, "NAME", "machine: what rates may look at"},                 \
+    {                                                                                              \
+        "node-type", 0, CLI_OPT_LIST, "NAME=PROCS",                                                \
+            "processors on nodes of each type; else those of the dearest",                         \
+            .take = bank_take_nodes                                                                \
+    }
+
 /* "bob", "-bob", "ANY", "MEMBERS" or an identity -> as the bank wants it. */
 int bank_user_scope (struct cli_context *ctx, const char *word, char *buf, size_t size,
                      struct err *err);
@@ -65,35 +76,34 @@ static inline char *bank_text (const char *text)
     return (char *)(uintptr_t)text;
 }
 
-int cmd_balance (struct cli_context *ctx, int argc, char **argv);
-int cmd_statement (struct cli_context *ctx, int argc, char **argv);
-int cmd_quote (struct cli_context *ctx, int argc, char **argv);
-int cmd_deposit (struct cli_context *ctx, int argc, char **argv);
-int cmd_withdraw (struct cli_context *ctx, int argc, char **argv);
-int cmd_transfer (struct cli_context *ctx, int argc, char **argv);
-int cmd_refund (struct cli_context *ctx, int argc, char **argv);
-int cmd_allocation (struct cli_context *ctx, int argc, char **argv);
-/* Balances of an account, or of all (NULL), by account or by allocation. */
-int balance_show (struct cli_context *ctx, const char *command, const char *account,
-                  bool allocations);
-int cmd_usage (struct cli_context *ctx, int argc, char **argv);
-int cmd_hold (struct cli_context *ctx, int argc, char **argv);
-int cmd_anchor (struct cli_context *ctx, int argc, char **argv);
-int cmd_verify (struct cli_context *ctx, int argc, char **argv);
-int cmd_proof (struct cli_context *ctx, int argc, char **argv);
-int cmd_project (struct cli_context *ctx, int argc, char **argv);
-int cmd_user (struct cli_context *ctx, int argc, char **argv);
-int cmd_account (struct cli_context *ctx, int argc, char **argv);
-int cmd_freeze (struct cli_context *ctx, int argc, char **argv);
-int cmd_unfreeze (struct cli_context *ctx, int argc, char **argv);
-int cmd_site (struct cli_context *ctx, int argc, char **argv);
-int cmd_charge (struct cli_context *ctx, int argc, char **argv);
-int cmd_funder (struct cli_context *ctx, int argc, char **argv);
-int cmd_grant (struct cli_context *ctx, int argc, char **argv);
-int cmd_split (struct cli_context *ctx, int argc, char **argv);
-int cmd_role (struct cli_context *ctx, int argc, char **argv);
-int cmd_reconcile (struct cli_context *ctx, int argc, char **argv);
-int cmd_clock (struct cli_context *ctx, int argc, char **argv);
-int cmd_rate (struct cli_context *ctx, int argc, char **argv);
+extern const struct cli_command balance_command;
+extern const struct cli_command statement_command;
+extern const struct cli_command quote_command;
+extern const struct cli_command deposit_command;
+extern const struct cli_command withdraw_command;
+extern const struct cli_command transfer_command;
+extern const struct cli_command refund_command;
+extern const struct cli_command allocation_command;
+/* A form: allocations of an account, or of all. */
+int balance_allocations (struct cli_context *ctx, const struct cli_said *said);
+extern const struct cli_command usage_command;
+extern const struct cli_command hold_command;
+extern const struct cli_command anchor_command;
+extern const struct cli_command verify_command;
+extern const struct cli_command proof_command;
+extern const struct cli_command project_command;
+extern const struct cli_command user_command;
+extern const struct cli_command account_command;
+extern const struct cli_command freeze_command;
+extern const struct cli_command unfreeze_command;
+extern const struct cli_command site_command;
+extern const struct cli_command charge_command;
+extern const struct cli_command funder_command;
+extern const struct cli_command grant_command;
+extern const struct cli_command split_command;
+extern const struct cli_command role_command;
+extern const struct cli_command reconcile_command;
+extern const struct cli_command clock_command;
+extern const struct cli_command rate_command;
 
 #endif

@@ -12,7 +12,6 @@ struct change_args {
 };
 
 #define AT(field) offsetof (struct change_args, field)
-#define SITE_OPTION {"site", 0, CLI_OPT_STRING, AT (site), 0, 0}
 
 static const struct table_column change_columns[] = {
     {"job_id", "JobName", TABLE_TEXT, 0},
@@ -89,19 +88,20 @@ static int hold_send (struct cli_context *ctx, const char *command, const char *
 }
 
 static const struct cli_option sethold_options[] = {
-    {"batch", 'b', CLI_OPT_FLAG, AT (batch), 0, 0},
-    {"system", 's', CLI_OPT_FLAG, AT (system), 0, 0},
-    {"user", 'u', CLI_OPT_FLAG, AT (user), 0, 0},
-    SITE_OPTION,
+    {"batch", 'b', CLI_OPT_FLAG, NULL,
+     "a batch hold (default), -s a system hold: for ADMIN1 and ADMIN2", AT (batch)},
+    {"system", 's', CLI_OPT_FLAG, NULL, "", AT (system)},
+    {"user", 'u', CLI_OPT_FLAG, NULL, "a user hold: anyone, on one's own jobs", AT (user)},
+    SITE_OPTION (struct change_args),
     {0},
 };
 
 static const struct cli_option releasehold_options[] = {
-    {"all", 'a', CLI_OPT_FLAG, AT (all), 0, 0},
-    {"batch", 'b', CLI_OPT_FLAG, AT (batch), 0, 0},
-    {"system", 's', CLI_OPT_FLAG, AT (system), 0, 0},
-    {"user", 'u', CLI_OPT_FLAG, AT (user), 0, 0},
-    SITE_OPTION,
+    {"all", 'a', CLI_OPT_FLAG, NULL, "all its holds", AT (all)},
+    {"batch", 'b', CLI_OPT_FLAG, NULL, "the batch hold (default)", AT (batch)},
+    {"system", 's', CLI_OPT_FLAG, NULL, "the system hold", AT (system)},
+    {"user", 'u', CLI_OPT_FLAG, NULL, "the user hold", AT (user)},
+    SITE_OPTION (struct change_args),
     {0},
 };
 
@@ -160,15 +160,35 @@ static int holds_command (struct cli_context *ctx, int argc, char **argv, bool s
     return hold_send (ctx, command, args.site, set, holds, n, ops.item, ops.count);
 }
 
-int cmd_sethold (struct cli_context *ctx, int argc, char **argv)
+static int sethold_run (struct cli_context *ctx, int argc, char **argv)
 {
     return holds_command (ctx, argc, argv, true);
 }
 
-int cmd_releasehold (struct cli_context *ctx, int argc, char **argv)
+const struct cli_command sethold_command = {
+    .name = "sethold",
+    .group = CLI_CLUSTER,
+    .summary = "keep waiting jobs from starting",
+    .run = sethold_run,
+    .help = "nui sethold [-b | -s | -u] [--site NAME] JOB...",
+    .options = sethold_options,
+    .example = "nui sethold -u alpha.17",
+};
+
+static int releasehold_run (struct cli_context *ctx, int argc, char **argv)
 {
     return holds_command (ctx, argc, argv, false);
 }
+
+const struct cli_command releasehold_command = {
+    .name = "releasehold",
+    .group = CLI_CLUSTER,
+    .summary = "let held jobs start",
+    .run = releasehold_run,
+    .help = "nui releasehold [-a | -b | -s | -u] [--site NAME] JOB...",
+    .options = releasehold_options,
+    .example = "nui releasehold -a alpha.17",
+};
 
 /* --- priority ----------------------------------------------------------------------------- */
 
@@ -189,12 +209,13 @@ static int priority_send (struct cli_context *ctx, const char *command, const ch
 }
 
 static const struct cli_option setspri_options[] = {
-    {"relative", 'r', CLI_OPT_FLAG, AT (relative), 0, 0},
-    SITE_OPTION,
+    {"relative", 'r', CLI_OPT_FLAG, NULL,
+     "add PRIORITY, which may be negative, to what the job has", AT (relative)},
+    SITE_OPTION (struct change_args),
     {0},
 };
 
-int cmd_setspri (struct cli_context *ctx, int argc, char **argv)
+static int setspri_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct change_args args = {0};
     struct cli_operands ops;
@@ -206,6 +227,18 @@ int cmd_setspri (struct cli_context *ctx, int argc, char **argv)
     return priority_send (ctx, "setspri", args.site, ops.item[0], args.relative, ops.item + 1,
                           ops.count - 1);
 }
+
+const struct cli_command setspri_command = {
+    .name = "setspri",
+    .group = CLI_CLUSTER,
+    .summary = "set a system priority on waiting jobs",
+    .run = setspri_run,
+    .help = "nui setspri [-r] [--site NAME] PRIORITY JOB...",
+    .text = "PRIORITY from 1 to 1000 puts a job above every one without, 0 takes that back. For ADMIN1\n"
+            "and ADMIN2.",
+    .options = setspri_options,
+    .example = "nui setspri 10 alpha.17",
+};
 
 /* --- runjob ------------------------------------------------------------------------------- */
 
@@ -250,12 +283,13 @@ static int run_all (struct cli_context *ctx, const char *command, const struct c
 }
 
 static const struct cli_option runjob_options[] = {
-    {"force", 'f', CLI_OPT_FLAG, AT (force), 0, 0},
-    SITE_OPTION,
+    {"force", 'f', CLI_OPT_FLAG, NULL,
+     "past limits, and past what the schedule promised to waiting jobs", AT (force)},
+    SITE_OPTION (struct change_args),
     {0},
 };
 
-int cmd_runjob (struct cli_context *ctx, int argc, char **argv)
+static int runjob_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct change_args args = {0};
     struct cli_operands ops;
@@ -267,20 +301,38 @@ int cmd_runjob (struct cli_context *ctx, int argc, char **argv)
     return run_all (ctx, "runjob", &args, &ops);
 }
 
+const struct cli_command runjob_command = {
+    .name = "runjob",
+    .group = CLI_CLUSTER,
+    .summary = "start waiting jobs now",
+    .run = runjob_run,
+    .help = "nui runjob [-f] [--site NAME] JOB...",
+    .text = "Where there is room that nobody was promised, within the limits. For ADMIN1 and ADMIN2. A\n"
+            "held job is not started, and no reservation of a co-allocation is broken.",
+    .options = runjob_options,
+    .example = "nui runjob alpha.17",
+};
+
 /* --- mjobctl ------------------------------------------------------------------------------ */
 
 static const struct cli_option mjobctl_options[] = {
-    {"cancel", 'c', CLI_OPT_FLAG, AT (cancel), 0, 0},
-    {"hold", 'h', CLI_OPT_STRING, AT (hold), 0, 0},
-    {"unhold", 'u', CLI_OPT_STRING, AT (unhold), 0, 0},
-    {"priority", 'p', CLI_OPT_STRING, AT (priority), 0, 0},
-    {"run", 'x', CLI_OPT_FLAG, AT (run), 0, 0},
-    {"modify", 'm', CLI_OPT_STRING, AT (modify), 0, 0},
-    {"query", 'q', CLI_OPT_STRING, AT (query), 0, 0},
-    {"requeue", 'R', CLI_OPT_FLAG, AT (requeue), 0, 0},
-    {"suspend", 's', CLI_OPT_FLAG, AT (suspend), 0, 0},
-    {"resume", 'r', CLI_OPT_FLAG, AT (resume), 0, 0},
-    SITE_OPTION,
+    {"cancel", 'c', CLI_OPT_FLAG, NULL, "as canceljob", AT (cancel)},
+    {"hold", 'h', CLI_OPT_STRING, "TYPE", "as sethold: user, system, batch or all", AT (hold)},
+    {"unhold", 'u', CLI_OPT_STRING, "TYPE", "as releasehold: user, system, batch or all", AT (unhold)},
+    {"priority", 'p', CLI_OPT_STRING, "N", "as setspri; +N or -N is relative", AT (priority)},
+    {"run", 'x', CLI_OPT_FLAG, NULL, "as runjob", AT (run)},
+    {"modify", 'm', CLI_OPT_STRING, "A=VALUE",
+     "of waiting jobs: qos, class, account, wclimit, starttime. One's own; everybody's, and a longer "
+     "limit, for ADMIN1 and ADMIN2", AT (modify)},
+    {"query", 'q', CLI_OPT_STRING, "ATTRIBUTE",
+     "say it: account, class, group, holds, hostlist, priority, procs, qos, reason, starttime, state, "
+     "submittime, user, wclimit", AT (query)},
+    {"requeue", 'R', CLI_OPT_FLAG, NULL,
+     "a running job back to the queue; what it did is charged and lost", AT (requeue)},
+    {"suspend", 's', CLI_OPT_FLAG, NULL,
+     "stop a running job until -r; its processors are free for others", AT (suspend)},
+    {"resume", 'r', CLI_OPT_FLAG, NULL, "let it go on", AT (resume)},
+    SITE_OPTION (struct change_args),
     {0},
 };
 
@@ -320,7 +372,7 @@ static int mjobctl_modify (struct cli_context *ctx, const struct change_args *ar
                        "jobs modified");
 }
 
-int cmd_mjobctl (struct cli_context *ctx, int argc, char **argv)
+static int mjobctl_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct change_args args = {0};
     struct cli_operands ops;
@@ -349,3 +401,14 @@ int cmd_mjobctl (struct cli_context *ctx, int argc, char **argv)
         return mjobctl_modify (ctx, &args, &ops);
     return mjobctl_hold (ctx, &args, &ops);
 }
+
+const struct cli_command mjobctl_command = {
+    .name = "mjobctl",
+    .group = CLI_CLUSTER,
+    .summary = "change jobs: cancel, hold, release, priority, run",
+    .run = mjobctl_run,
+    .help = "nui mjobctl -c | -x | -h TYPE | -u TYPE | -p [+|-]PRIORITY | -m ATTRIBUTE=VALUE\n"
+            "            | -q ATTRIBUTE | -R | -s | -r [--site NAME] JOB...",
+    .options = mjobctl_options,
+    .example = "nui mjobctl -h user alpha.17",
+};

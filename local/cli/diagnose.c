@@ -753,8 +753,9 @@ struct config_args {
 };
 
 static const struct cli_option config_options[] = {
-    {"site", 0, CLI_OPT_STRING, offsetof (struct config_args, site), 0, 0},
-    {"verbose", 'v', CLI_OPT_FLAG, offsetof (struct config_args, all), 0, 0},
+    SITE_OPTION (struct config_args),
+    {"verbose", 'v', CLI_OPT_FLAG, NULL,
+     "also what is of this machine: paths, addresses, identity", offsetof (struct config_args, all)},
     {0},
 };
 
@@ -774,7 +775,7 @@ static int config_print (struct cli_context *ctx, const Nui__Local__V1__ConfigRe
     return rc;
 }
 
-int cmd_showconfig (struct cli_context *ctx, int argc, char **argv)
+static int showconfig_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct config_args args = {0};
     struct cli_operands ops;
@@ -794,6 +795,18 @@ int cmd_showconfig (struct cli_context *ctx, int argc, char **argv)
     return exit_code;
 }
 
+const struct cli_command showconfig_command = {
+    .name = "showconfig",
+    .group = CLI_CLUSTER,
+    .summary = "the policy in force, as maui.cfg would say it",
+    .run = showconfig_run,
+    .help = "nui showconfig [-v] [--site NAME]",
+    .text = "Every parameter in force with its value, defaults included, in lines that maui.cfg could\n"
+            "hold. For administrators (ADMIN3).",
+    .options = config_options,
+    .example = "nui showconfig",
+};
+
 /* --- the command -------------------------------------------------------------------------- */
 
 struct diagnose_args {
@@ -805,30 +818,39 @@ struct diagnose_args {
 
 #define AT(field) offsetof (struct diagnose_args, field)
 static const struct cli_option diagnose_options[] = {
-    {"priority", 'p', CLI_OPT_FLAG, AT (priority), 0, 0},
-    {"fairshare", 'f', CLI_OPT_FLAG, AT (fairshare), 0, 0},
-    {"queue", 'q', CLI_OPT_FLAG, AT (queue), 0, 0},
-    {"blocked", 'b', CLI_OPT_FLAG, AT (blocked), 0, 0},
-    {"jobs", 'j', CLI_OPT_FLAG, AT (jobs), 0, 0},
-    {"nodes", 'n', CLI_OPT_FLAG, AT (nodes), 0, 0},
-    {"reservations", 'r', CLI_OPT_FLAG, AT (reservations), 0, 0},
-    {"standing", 's', CLI_OPT_FLAG, AT (standing), 0, 0},
-    {"users", 'u', CLI_OPT_FLAG, AT (user), 0, 0},
-    {"groups", 'g', CLI_OPT_FLAG, AT (group), 0, 0},
-    {"accounts", 'a', CLI_OPT_FLAG, AT (account), 0, 0},
-    {"classes", 'c', CLI_OPT_FLAG, AT (class), 0, 0},
-    {"qos", 'Q', CLI_OPT_FLAG, AT (qos), 0, 0},
-    {"memory", 'm', CLI_OPT_FLAG, AT (memory), 0, 0},
-    {"managers", 'R', CLI_OPT_FLAG, AT (managers), 0, 0},
-    {"scheduler", 'S', CLI_OPT_FLAG, AT (scheduler), 0, 0},
-    {"partitions", 't', CLI_OPT_FLAG, AT (partitions), 0, 0},
-    {"estimates", 'e', CLI_OPT_FLAG, AT (estimates), 0, 0},
-    {"site", 0, CLI_OPT_STRING, AT (site), 0, 0},
+    {"priority", 'p', CLI_OPT_FLAG, NULL,
+     "each idle job's priority: every component's share in percent and, in brackets, what each part adds; "
+     "of one JOB a line for each part", AT (priority)},
+    {"fairshare", 'f', CLI_OPT_FLAG, NULL,
+     "usage of every credential, or of one kind, by interval", AT (fairshare)},
+    {"queue", 'q', CLI_OPT_FLAG, NULL,
+     "why each blocked job is blocked", AT (queue)},
+    {"blocked", 'b', CLI_OPT_FLAG, NULL, "the same", AT (blocked)},
+    {"jobs", 'j', CLI_OPT_FLAG, NULL, "all jobs with what they ask for", AT (jobs)},
+    {"nodes", 'n', CLI_OPT_FLAG, NULL, "all nodes: free and configured", AT (nodes)},
+    {"reservations", 'r', CLI_OPT_FLAG, NULL,
+     "all reservations: times, nodes, access lists, flags; those short of what they want",
+     AT (reservations)},
+    {"standing", 's', CLI_OPT_FLAG, NULL,
+     "what SRCFG asks for, and the reservations that stand for it", AT (standing)},
+    {"users", 'u', CLI_OPT_FLAG, NULL, "users: what the policy says of each, priority, access, fairshare target, limits", AT (user)},
+    {"groups", 'g', CLI_OPT_FLAG, NULL, "groups, likewise", AT (group)},
+    {"accounts", 'a', CLI_OPT_FLAG, NULL, "accounts, likewise", AT (account)},
+    {"classes", 'c', CLI_OPT_FLAG, NULL, "classes, likewise", AT (class)},
+    {"qos", 'Q', CLI_OPT_FLAG, NULL, "QoS, likewise", AT (qos)},
+    {"memory", 'm', CLI_OPT_FLAG, NULL, "nodes by how much memory they have", AT (memory)},
+    {"managers", 'R', CLI_OPT_FLAG, NULL,
+     "resource manager, bank and metaschedulers, and what waits for them", AT (managers)},
+    {"scheduler", 'S', CLI_OPT_FLAG, NULL,
+     "the scheduler: mode, iterations, its job trace", AT (scheduler)},
+    {"partitions", 't', CLI_OPT_FLAG, NULL, "partitions: configured, up, dedicated", AT (partitions)},
+    {"estimates", 'e', CLI_OPT_FLAG, NULL, "how start-time estimates held", AT (estimates)},
+    SITE_OPTION (struct diagnose_args),
     {0},
 };
 #undef AT
 
-int cmd_diagnose (struct cli_context *ctx, int argc, char **argv)
+static int diagnose_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct diagnose_args args = {0};
     struct cli_operands ops;
@@ -875,3 +897,16 @@ int cmd_diagnose (struct cli_context *ctx, int argc, char **argv)
         return diagnose_nodes (ctx, args.site, name);
     return diagnose_queue (ctx, args.site, blocked, name);
 }
+
+const struct cli_command diagnose_command = {
+    .name = "diagnose",
+    .group = CLI_CLUSTER,
+    .summary = "priorities by their parts, fairshare, jobs, nodes, credentials",
+    .run = diagnose_run,
+    .help = "nui diagnose -p [JOB] | -f [KIND] | -q [JOB] | -j [JOB] | -n [NODE] | -r [RESERVATION]\n"
+            "             | -s [NAME] | -u [USER] | -g [GROUP] | -a [ACCOUNT] | -c [CLASS] | -Q [QOS]\n"
+            "             | -m | -R | -S | -t | -e [--site NAME]",
+    .text = "For administrators (ADMIN3); -q and -j also show plain users their own jobs; -e is for all.",
+    .options = diagnose_options,
+    .example = "nui diagnose -p",
+};

@@ -400,8 +400,9 @@ struct job_args {
 };
 
 static const struct cli_option checkjob_options[] = {
-    {"verbose", 'v', CLI_OPT_FLAG, offsetof (struct job_args, verbose), 0, 0},
-    {"site", 0, CLI_OPT_STRING, offsetof (struct job_args, site), 0, 0},
+    {"verbose", 'v', CLI_OPT_FLAG, NULL,
+     "the verdict of every node", offsetof (struct job_args, verbose)},
+    SITE_OPTION (struct job_args),
     {0},
 };
 
@@ -414,7 +415,7 @@ int checkjob_fetch (struct cli_context *ctx, const char *site, char *job, bool v
     return site_admin (ctx, site, "CheckJob", &request, true, out, err);
 }
 
-int cmd_checkjob (struct cli_context *ctx, int argc, char **argv)
+static int checkjob_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct job_args args = {0};
     struct cli_operands operands;
@@ -432,10 +433,23 @@ int cmd_checkjob (struct cli_context *ctx, int argc, char **argv)
     return exit_code;
 }
 
+const struct cli_command checkjob_command = {
+    .name = "checkjob",
+    .group = CLI_CLUSTER,
+    .summary = "one job, and why it waits",
+    .run = checkjob_run,
+    .help = "nui checkjob [-v] [--site NAME] JOB",
+    .text = "State, credentials, times, what it asks for and where it runs. Of a waiting job: what stops\n"
+            "it, with the limit's value and present usage, when that is expected to be over, and how\n"
+            "many nodes reject it for which reason. JOB is 17, alpha.17 or grid.42.",
+    .options = checkjob_options,
+    .example = "nui checkjob alpha.17",
+};
+
 /* --- canceljob ---------------------------------------------------------------------------- */
 
 static const struct cli_option canceljob_options[] = {
-    {"site", 0, CLI_OPT_STRING, offsetof (struct job_args, site), 0, 0},
+    SITE_OPTION (struct job_args),
     {0},
 };
 
@@ -480,7 +494,7 @@ int cancel_all (struct cli_context *ctx, const char *command, const char *site, 
     return all;
 }
 
-int cmd_canceljob (struct cli_context *ctx, int argc, char **argv)
+static int canceljob_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct job_args args = {0};
     struct cli_operands operands;
@@ -491,3 +505,14 @@ int cmd_canceljob (struct cli_context *ctx, int argc, char **argv)
         return cli_usage ("canceljob", "name at least one job");
     return cancel_all (ctx, "canceljob", args.site, operands.item, operands.count);
 }
+
+const struct cli_command canceljob_command = {
+    .name = "canceljob",
+    .group = CLI_CLUSTER,
+    .summary = "cancel jobs",
+    .run = canceljob_run,
+    .help = "nui canceljob [--site NAME] JOB...",
+    .text = "In whatever state. One's own; everybody's for ADMIN1 and ADMIN2.",
+    .options = canceljob_options,
+    .example = "nui canceljob alpha.17 alpha.18",
+};

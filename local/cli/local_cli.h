@@ -26,6 +26,13 @@
 
 enum { SITE_CALL_TIMEOUT_S = 30 };
 
+/* The option that every command has; its values are a struct with `site`. */
+#define SITE_OPTION(args)                                                                          \
+    {                                                                                              \
+        "site", 0, CLI_OPT_STRING, "NAME", "another cluster than the one of nui.cfg",              \
+            offsetof (args, site)                                                                  \
+    }
+
 /* A unary call to the site's Admin service. site: --site or NULL. */
 int site_admin (struct cli_context *ctx, const char *site, const char *method, const void *request,
                 bool idempotent, void *reply_out, struct err *err);
@@ -71,17 +78,17 @@ int queue_fetch_full (struct cli_context *ctx, const char *site, bool blocked_on
                       struct queue *out, struct err *err);
 int queue_fetch (struct cli_context *ctx, const char *site, const char *user,
                  Nui__Local__V1__QueueSection section, struct queue *out, struct err *err);
-int cmd_showq (struct cli_context *ctx, int argc, char **argv);
+extern const struct cli_command showq_command;
 
 /* --- job.c -------------------------------------------------------------------------------- */
 
 void checkjob_text (const Nui__Local__V1__JobDetail *detail, struct strbuf *out);
 int checkjob_fetch (struct cli_context *ctx, const char *site, char *job, bool verbose,
                     Nui__Local__V1__JobDetail **out, struct err *err);
-int cmd_checkjob (struct cli_context *ctx, int argc, char **argv);
+extern const struct cli_command checkjob_command;
 int cancel_all (struct cli_context *ctx, const char *command, const char *site, char **job,
                 int count);
-int cmd_canceljob (struct cli_context *ctx, int argc, char **argv);
+extern const struct cli_command canceljob_command;
 
 /* --- when.c ------------------------------------------------------------------------------- */
 
@@ -91,10 +98,10 @@ struct reservations;
 void showbf_nodes_text (const struct nodes *nodes, const struct reservations *on_them,
                         struct strbuf *out);
 void showbf_text (const Nui__Local__V1__WindowsReply *reply, bool noheader, struct strbuf *out);
-int cmd_showbf (struct cli_context *ctx, int argc, char **argv);
+extern const struct cli_command showbf_command;
 void showstart_text (const Nui__Local__V1__StartTimeReply *reply, const char *name,
                      struct strbuf *out);
-int cmd_showstart (struct cli_context *ctx, int argc, char **argv);
+extern const struct cli_command showstart_command;
 
 /* --- node.c ------------------------------------------------------------------------------- */
 
@@ -126,17 +133,17 @@ void checknode_text (const Nui__Local__V1__NodeInfo *node, const struct reservat
 void showres_text (const struct reservations *reservations, bool nodes, bool noheader,
                    struct strbuf *out);
 void showstate_text (const struct queue *active, const struct nodes *nodes, struct strbuf *out);
-int cmd_checknode (struct cli_context *ctx, int argc, char **argv);
-int cmd_showres (struct cli_context *ctx, int argc, char **argv);
-int cmd_showstate (struct cli_context *ctx, int argc, char **argv);
+extern const struct cli_command checknode_command;
+extern const struct cli_command showres_command;
+extern const struct cli_command showstate_command;
 
 /* --- change.c ----------------------------------------------------------------------------- */
 
-int cmd_sethold (struct cli_context *ctx, int argc, char **argv);
-int cmd_releasehold (struct cli_context *ctx, int argc, char **argv);
-int cmd_setspri (struct cli_context *ctx, int argc, char **argv);
-int cmd_runjob (struct cli_context *ctx, int argc, char **argv);
-int cmd_mjobctl (struct cli_context *ctx, int argc, char **argv);
+extern const struct cli_command sethold_command;
+extern const struct cli_command releasehold_command;
+extern const struct cli_command setspri_command;
+extern const struct cli_command runjob_command;
+extern const struct cli_command mjobctl_command;
 
 /* --- query.c ------------------------------------------------------------------------------ */
 
@@ -151,13 +158,13 @@ int modify_all (struct cli_context *ctx, const char *command, const char *site,
                 const char *sentence);
 /* "qos=hi" into its halves; false: it is not of that form. value points into text. */
 bool modify_split (const char *text, char attribute[32], const char **value);
-int cmd_setqos (struct cli_context *ctx, int argc, char **argv);
-int cmd_mnodectl (struct cli_context *ctx, int argc, char **argv);
-int cmd_changeparam (struct cli_context *ctx, int argc, char **argv);
+extern const struct cli_command setqos_command;
+extern const struct cli_command mnodectl_command;
+extern const struct cli_command changeparam_command;
 
 /* --- submit.c ----------------------------------------------------------------------------- */
 
-int cmd_msub (struct cli_context *ctx, int argc, char **argv);
+extern const struct cli_command msub_command;
 /* --- resv.c ------------------------------------------------------------------------------- */
 
 void setres_text (const Nui__Local__V1__SetResReply *reply, struct strbuf *out);
@@ -165,8 +172,8 @@ void diagnose_reservations_text (const struct reservations *list, bool noheader,
                                  struct strbuf *out);
 /* name: one of them, or NULL. */
 int diagnose_reservations (struct cli_context *ctx, const char *site, const char *name);
-int cmd_setres (struct cli_context *ctx, int argc, char **argv);
-int cmd_releaseres (struct cli_context *ctx, int argc, char **argv);
+extern const struct cli_command setres_command;
+extern const struct cli_command releaseres_command;
 
 /* --- diagnose_standing.c ------------------------------------------------------------------ */
 
@@ -178,7 +185,7 @@ int diagnose_standing (struct cli_context *ctx, const char *site, const char *na
 /* act: that of the request */
 void schedctl_text (const Nui__Local__V1__ScheduleReply *reply, int act, struct strbuf *out);
 void node_trace_text (const struct nodes *nodes, struct strbuf *out);
-int cmd_schedctl (struct cli_context *ctx, int argc, char **argv);
+extern const struct cli_command schedctl_command;
 
 /* --- diagnose.c --------------------------------------------------------------------------- */
 
@@ -205,7 +212,7 @@ void nodes_text (const struct nodes *nodes, const uint32_t *held, bool noheader,
 /* kind: "user", "group", "account", "class", "qos" */
 void credentials_text (const Nui__Local__V1__CredentialsReply *reply, const char *kind,
                        bool noheader, struct strbuf *out);
-int cmd_showconfig (struct cli_context *ctx, int argc, char **argv);
-int cmd_diagnose (struct cli_context *ctx, int argc, char **argv);
+extern const struct cli_command showconfig_command;
+extern const struct cli_command diagnose_command;
 
 #endif

@@ -10,7 +10,6 @@ struct modify_args {
 };
 
 #define AT(field) offsetof (struct modify_args, field)
-#define SITE_OPTION {"site", 0, CLI_OPT_STRING, AT (site), 0, 0}
 
 static const struct table_column object_columns[] = {
     {"name", "Name", TABLE_TEXT, 0},
@@ -57,9 +56,9 @@ int modify_all (struct cli_context *ctx, const char *command, const char *site,
     return all;
 }
 
-static const struct cli_option setqos_options[] = {SITE_OPTION, {0}};
+static const struct cli_option setqos_options[] = {SITE_OPTION (struct modify_args), {0}};
 
-int cmd_setqos (struct cli_context *ctx, int argc, char **argv)
+static int setqos_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct modify_args args = {0};
     struct cli_operands ops;
@@ -72,11 +71,26 @@ int cmd_setqos (struct cli_context *ctx, int argc, char **argv)
                        "job QOS adjusted");
 }
 
+const struct cli_command setqos_command = {
+    .name = "setqos",
+    .group = CLI_CLUSTER,
+    .summary = "give waiting jobs another quality of service",
+    .run = setqos_run,
+    .help = "nui setqos [--site NAME] QOS JOB...",
+    .text = "One that the job's credentials give access to. One's own jobs; everybody's for ADMIN1 and\n"
+            "ADMIN2.",
+    .options = setqos_options,
+    .example = "nui setqos hi alpha.17",
+};
+
 /* --- nodes -------------------------------------------------------------------------------- */
 
 static const struct cli_option mnodectl_options[] = {
-    {"modify", 'm', CLI_OPT_STRING, AT (modify), 0, 0},
-    SITE_OPTION,
+    {"modify", 'm', CLI_OPT_STRING, "A=VALUE",
+     "state=drained (what runs there goes on, nothing starts), state=down (it has failed: "
+     "JOBACTIONONNODEFAILURE) or state=up; features=A,B or features=+A,-B; priority=N; speed=X. An "
+     "empty value goes back to what is configured", AT (modify)},
+    SITE_OPTION (struct modify_args),
     {0},
 };
 
@@ -112,7 +126,7 @@ static int node_change (struct cli_context *ctx, const struct modify_args *args,
     return CLI_OK;
 }
 
-int cmd_mnodectl (struct cli_context *ctx, int argc, char **argv)
+static int mnodectl_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct modify_args args = {0};
     struct cli_operands ops;
@@ -145,9 +159,20 @@ int cmd_mnodectl (struct cli_context *ctx, int argc, char **argv)
     return all;
 }
 
+const struct cli_command mnodectl_command = {
+    .name = "mnodectl",
+    .group = CLI_CLUSTER,
+    .summary = "change nodes: drain them, bring them back, their attributes",
+    .run = mnodectl_run,
+    .help = "nui mnodectl -m ATTRIBUTE=VALUE [--site NAME] NODE...",
+    .text = "Holds over restarts and reloads, and is in the audit log. For ADMIN1.",
+    .options = mnodectl_options,
+    .example = "nui mnodectl -m state=drained 'alpha[01-02]' beta01",
+};
+
 /* --- parameters --------------------------------------------------------------------------- */
 
-int cmd_changeparam (struct cli_context *ctx, int argc, char **argv)
+static int changeparam_run (struct cli_context *ctx, int argc, char **argv)
 {
     static const struct table_column columns[] = {
         {"parameter", "Parameter", TABLE_TEXT, 0},
@@ -186,3 +211,17 @@ int cmd_changeparam (struct cli_context *ctx, int argc, char **argv)
     strbuf_free (&line);
     return code;
 }
+
+const struct cli_command changeparam_command = {
+    .name = "changeparam",
+    .group = CLI_CLUSTER,
+    .summary = "change a parameter of the policy at once",
+    .run = changeparam_run,
+    .help = "nui changeparam [--site NAME] PARAMETER VALUE...",
+    .text = "As a line at the end of the configuration, checked like the whole: taken, or refused with\n"
+            "nothing changed. It holds until the file is read again (edited, SIGHUP, restart): what is to\n"
+            "last belongs there. For ADMIN1.",
+    .options = setqos_options,
+    .example = "nui changeparam RESERVATIONDEPTH[0] 2\n"
+               "nui changeparam USERCFG[john] MAXJOB=4 PRIORITY=100",
+};

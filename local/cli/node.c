@@ -289,8 +289,9 @@ struct node_args {
 };
 
 static const struct cli_option checknode_options[] = {
-    {"verbose", 'v', CLI_OPT_FLAG, offsetof (struct node_args, verbose), 0, 0},
-    {"site", 0, CLI_OPT_STRING, offsetof (struct node_args, site), 0, 0},
+    {"verbose", 'v', CLI_OPT_FLAG, NULL,
+     "also its address and priority", offsetof (struct node_args, verbose)},
+    SITE_OPTION (struct node_args),
     {0},
 };
 
@@ -321,7 +322,7 @@ static int checknode_print (struct cli_context *ctx, const struct nodes *nodes,
     return rc;
 }
 
-int cmd_checknode (struct cli_context *ctx, int argc, char **argv)
+static int checknode_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct node_args args = {0};
     struct cli_operands operands;
@@ -344,6 +345,17 @@ int cmd_checknode (struct cli_context *ctx, int argc, char **argv)
     reservations_free (&rsv);
     return exit_code;
 }
+
+const struct cli_command checknode_command = {
+    .name = "checknode",
+    .group = CLI_CLUSTER,
+    .summary = "one node: state, resources, reservations, jobs",
+    .run = checknode_run,
+    .help = "nui checknode [-v] [--site NAME] NODE",
+    .text = "For administrators (ADMIN3).",
+    .options = checknode_options,
+    .example = "nui checknode alpha01",
+};
 
 /* --- showres ------------------------------------------------------------------------------ */
 
@@ -428,12 +440,12 @@ void showres_text (const struct reservations *rsv, bool nodes, bool noheader, st
 }
 
 static const struct cli_option showres_options[] = {
-    {"nodes", 'n', CLI_OPT_FLAG, offsetof (struct node_args, nodes), 0, 0},
-    {"site", 0, CLI_OPT_STRING, offsetof (struct node_args, site), 0, 0},
+    {"nodes", 'n', CLI_OPT_FLAG, NULL, "by node", offsetof (struct node_args, nodes)},
+    SITE_OPTION (struct node_args),
     {0},
 };
 
-int cmd_showres (struct cli_context *ctx, int argc, char **argv)
+static int showres_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct node_args args = {0};
     struct cli_operands operands;
@@ -463,6 +475,19 @@ int cmd_showres (struct cli_context *ctx, int argc, char **argv)
     reservations_free (&rsv);
     return exit_code;
 }
+
+const struct cli_command showres_command = {
+    .name = "showres",
+    .group = CLI_CLUSTER,
+    .summary = "reservations, those of jobs included",
+    .run = showres_run,
+    .help = "nui showres [-n] [--site NAME] [JOB | RESERVATION]",
+    .text = "What runs until its limit, what the schedule promises to waiting jobs, co-allocated parts,\n"
+            "and what administrators (setres) and the configuration (SRCFG) reserved. Of jobs' plain users\n"
+            "see their own.",
+    .options = showres_options,
+    .example = "nui showres -n",
+};
 
 /* --- showstate ---------------------------------------------------------------------------- */
 
@@ -542,11 +567,11 @@ void showstate_text (const struct queue *q, const struct nodes *nodes, struct st
 }
 
 static const struct cli_option showstate_options[] = {
-    {"site", 0, CLI_OPT_STRING, offsetof (struct node_args, site), 0, 0},
+    SITE_OPTION (struct node_args),
     {0},
 };
 
-int cmd_showstate (struct cli_context *ctx, int argc, char **argv)
+static int showstate_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct node_args args = {0};
     struct cli_operands operands;
@@ -578,3 +603,14 @@ int cmd_showstate (struct cli_context *ctx, int argc, char **argv)
     arena_destroy (q.arena);
     return exit_code;
 }
+
+const struct cli_command showstate_command = {
+    .name = "showstate",
+    .group = CLI_CLUSTER,
+    .summary = "the nodes as a map of letters, one letter a job",
+    .run = showstate_run,
+    .help = "nui showstate [--site NAME]",
+    .text = "For administrators (ADMIN3). --json and --csv give one row for each node.",
+    .options = showstate_options,
+    .example = "nui showstate",
+};

@@ -150,16 +150,18 @@ struct profiler_args {
 
 #define AT(field) offsetof (struct profiler_args, field)
 static const struct cli_option profiler_options[] = {
-    {"begin", 'b', CLI_OPT_STRING, AT (begin), 0, 0},
-    {"end", 'e', CLI_OPT_STRING, AT (end), 0, 0},
-    {"user", 'u', CLI_OPT_STRING, AT (user), 0, 0},
-    {"group", 'g', CLI_OPT_STRING, AT (group), 0, 0},
-    {"account", 'A', CLI_OPT_STRING, AT (account), 0, 0},
-    {"class", 'c', CLI_OPT_STRING, AT (class), 0, 0},
-    {"qos", 'Q', CLI_OPT_STRING, AT (qos), 0, 0},
-    {"by", 'p', CLI_OPT_STRING, AT (by), 0, 0},
-    {"matrix", 'm', CLI_OPT_STRING, AT (grid), 0, 0},
-    {"site", 0, CLI_OPT_STRING, AT (site), 0, 0},
+    {"begin", 'b', CLI_OPT_STRING, "TIME", "ended at or after TIME; +N and -N are from now", AT (begin)},
+    {"end", 'e', CLI_OPT_STRING, "TIME", "ended before TIME", AT (end)},
+    {"user", 'u', CLI_OPT_STRING, "USER",
+     "only jobs of this user,", AT (user)},
+    {"group", 'g', CLI_OPT_STRING, "GROUP", "group,", AT (group)},
+    {"account", 'A', CLI_OPT_STRING, "ACCOUNT", "account,", AT (account)},
+    {"class", 'c', CLI_OPT_STRING, "CLASS", "class,", AT (class)},
+    {"qos", 'Q', CLI_OPT_STRING, "QOS", "QoS", AT (qos)},
+    {"by", 'p', CLI_OPT_STRING, "BY",
+     "a line for each user, group, account, class, qos, day or hour", AT (by)},
+    {"matrix", 'm', CLI_OPT_STRING, "STATISTIC", "by size and length, as showgrid", AT (grid)},
+    SITE_OPTION (struct profiler_args),
     {0},
 };
 #undef AT
@@ -183,7 +185,7 @@ static int profile_fetch (struct cli_context *ctx, const struct profiler_args *a
     return rc;
 }
 
-int cmd_profiler (struct cli_context *ctx, int argc, char **argv)
+static int profiler_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct profiler_args args = {0};
     struct profile p = {0};
@@ -223,6 +225,20 @@ int cmd_profiler (struct cli_context *ctx, int argc, char **argv)
     return exit_code;
 }
 
+const struct cli_command profiler_command = {
+    .name = "profiler",
+    .group = CLI_CLUSTER,
+    .summary = "a report over a time frame of the job history",
+    .run = profiler_run,
+    .help = "nui profiler [-b TIME] [-e TIME] [-u USER] [-g GROUP] [-A ACCOUNT] [-c CLASS] [-Q QOS]\n"
+            "             [-p BY | -m STATISTIC] [--site NAME]",
+    .text = "Over jobs that ended within the time frame, whatever resetstats did.\n"
+            "\n"
+            "For administrators (ADMIN3); -u with one's own name is for everybody.",
+    .options = profiler_options,
+    .example = "nui profiler -b -7:00:00:00 -p day",
+};
+
 /* --- showaudit ---------------------------------------------------------------------------- */
 
 struct showaudit_args {
@@ -233,12 +249,13 @@ struct showaudit_args {
 
 #define AT(field) offsetof (struct showaudit_args, field)
 static const struct cli_option showaudit_options[] = {
-    {"user", 'u', CLI_OPT_STRING, AT (user), 0, 0},
-    {"match", 'm', CLI_OPT_STRING, AT (text), 0, 0},
-    {"begin", 'b', CLI_OPT_PAST, AT (from), 0, 0},
-    {"end", 'e', CLI_OPT_PAST, AT (until), 0, 0},
-    {"limit", 'n', CLI_OPT_COUNT, AT (limit), 1, 1000000},
-    {"site", 0, CLI_OPT_STRING, AT (site), 0, 0},
+    {"user", 'u', CLI_OPT_STRING, "WHO", "by this login name or identity only", AT (user)},
+    {"match", 'm', CLI_OPT_STRING, "TEXT", "only what has TEXT in it: a job's id, a command", AT (text)},
+    {"begin", 'b', CLI_OPT_PAST, "TIME",
+     "at or after TIME; +N and -N are from now", AT (from)},
+    {"end", 'e', CLI_OPT_PAST, "TIME", "before TIME", AT (until)},
+    {"limit", 'n', CLI_OPT_COUNT, "COUNT", "so many at most (100)", AT (limit), 1, 1000000},
+    SITE_OPTION (struct showaudit_args),
     {0},
 };
 #undef AT
@@ -263,7 +280,7 @@ static void on_audit (void *arg, const ProtobufCMessage *message)
     }
 }
 
-int cmd_showaudit (struct cli_context *ctx, int argc, char **argv)
+static int showaudit_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct showaudit_args args = {0};
     struct cli_operands ops;
@@ -289,3 +306,16 @@ int cmd_showaudit (struct cli_context *ctx, int argc, char **argv)
     table_destroy (t);
     return exit_code;
 }
+
+const struct cli_command showaudit_command = {
+    .name = "showaudit",
+    .group = CLI_CLUSTER,
+    .summary = "who changed what, and when",
+    .run = showaudit_run,
+    .help = "nui showaudit [-u WHO] [-m TEXT] [-b TIME] [-e TIME] [-n COUNT] [--site NAME]",
+    .text = "Every change that a person made, newest first.\n"
+            "\n"
+            "For administrators (ADMIN3); -u with one's own name is for everybody.",
+    .options = showaudit_options,
+    .example = "nui showaudit -m alpha.17",
+};

@@ -371,11 +371,16 @@ struct showq_args {
 };
 
 static const struct cli_option showq_options[] = {
-    {"running", 'r', CLI_OPT_FLAG, offsetof (struct showq_args, running), 0, 0},
-    {"idle", 'i', CLI_OPT_FLAG, offsetof (struct showq_args, idle), 0, 0},
-    {"blocked", 'b', CLI_OPT_FLAG, offsetof (struct showq_args, blocked), 0, 0},
-    {"user", 'u', CLI_OPT_STRING, offsetof (struct showq_args, user), 0, 0},
-    {"site", 0, CLI_OPT_STRING, offsetof (struct showq_args, site), 0, 0},
+    {"running", 'r', CLI_OPT_FLAG, NULL,
+     "active jobs only, with where they run and their XFactor; marks: + backfilled, - preemptible, * both",
+     offsetof (struct showq_args, running)},
+    {"idle", 'i', CLI_OPT_FLAG, NULL,
+     "idle jobs only, in order of priority; * has a reservation", offsetof (struct showq_args, idle)},
+    {"blocked", 'b', CLI_OPT_FLAG, NULL,
+     "blocked jobs only, each with its reason", offsetof (struct showq_args, blocked)},
+    {"user", 'u', CLI_OPT_STRING, "USER",
+     "jobs of one account only", offsetof (struct showq_args, user)},
+    SITE_OPTION (struct showq_args),
     {0},
 };
 
@@ -397,7 +402,7 @@ static int queue_print (struct cli_context *ctx, const struct queue *q, enum que
     return rc;
 }
 
-int cmd_showq (struct cli_context *ctx, int argc, char **argv)
+static int showq_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct showq_args args = {0};
     struct cli_operands operands;
@@ -424,3 +429,14 @@ int cmd_showq (struct cli_context *ctx, int argc, char **argv)
     arena_destroy (q.arena);
     return exit_code;
 }
+
+const struct cli_command showq_command = {
+    .name = "showq",
+    .group = CLI_CLUSTER,
+    .summary = "the queue: active, idle and blocked jobs",
+    .run = showq_run,
+    .help = "nui showq [-r | -i | -b] [-u USER] [--site NAME]",
+    .text = "Plain users see their own jobs; how many others there are is said.",
+    .options = showq_options,
+    .example = "nui showq -b",
+};

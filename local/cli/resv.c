@@ -15,26 +15,34 @@ struct setres_args {
 
 #define AT(field) offsetof (struct setres_args, field)
 static const struct cli_option setres_options[] = {
-    {"account", 'a', CLI_OPT_STRING, AT (account), 0, 0},
-    {"charge", 'c', CLI_OPT_STRING, AT (charge), 0, 0},
-    {"class", 0, CLI_OPT_STRING, AT (class), 0, 0},
-    {"duration", 'd', CLI_OPT_DURATION, AT (duration), 0, 0},
-    {"end", 'e', CLI_OPT_STRING, AT (end), 0, 0},
-    {"features", 'f', CLI_OPT_STRING, AT (features), 0, 0},
-    {"group", 'g', CLI_OPT_STRING, AT (group), 0, 0},
-    {"job-attribute", 0, CLI_OPT_STRING, AT (jobattr), 0, 0},
-    {"job-duration", 0, CLI_OPT_STRING, AT (jobduration), 0, 0},
-    {"job-procs", 0, CLI_OPT_STRING, AT (jobprocs), 0, 0},
-    {"name", 'n', CLI_OPT_STRING, AT (name), 0, 0},
-    {"owner", 'o', CLI_OPT_STRING, AT (owner), 0, 0},
-    {"partition", 'p', CLI_OPT_STRING, AT (partition), 0, 0},
-    {"qos", 'q', CLI_OPT_STRING, AT (qos), 0, 0},
-    {"resources", 'r', CLI_OPT_STRING, AT (resources), 0, 0},
-    {"start", 's', CLI_OPT_STRING, AT (start), 0, 0},
-    {"tpn", 0, CLI_OPT_COUNT, AT (tpn), 1, 1 << 20},
-    {"user", 'u', CLI_OPT_STRING, AT (user), 0, 0},
-    {"flags", 'x', CLI_OPT_STRING, AT (flags), 0, 0},
-    {"site", 0, CLI_OPT_STRING, AT (site), 0, 0},
+    {"user", 'u', CLI_OPT_STRING, "LIST",
+     "who may use it: bob:john, steve= (neutral), bill- (only if nothing else is free), !eve (never), "
+     "*jim (always required)", AT (user)},
+    {"account", 'a', CLI_OPT_STRING, "LIST", "likewise, accounts", AT (account)},
+    {"charge", 'c', CLI_OPT_STRING, "ACCOUNT[:USER]",
+     "who pays for what it keeps idle (default: its owner, or you)", AT (charge)},
+    {"class", 0, CLI_OPT_STRING, "LIST", "likewise, classes", AT (class)},
+    {"duration", 'd', CLI_OPT_DURATION, "TIME", "or its length: [[D:]HH:]MM:SS", AT (duration)},
+    {"end", 'e', CLI_OPT_STRING, "TIME", "its end", AT (end)},
+    {"features", 'f', CLI_OPT_STRING, "LIST", "tasks on nodes with these", AT (features)},
+    {"group", 'g', CLI_OPT_STRING, "LIST", "likewise, groups", AT (group)},
+    {"job-attribute", 0, CLI_OPT_STRING, "LIST",
+     "GRID, COALLOCATED, PREEMPTEE, PREEMPTOR, INTERACTIVE, RESTARTABLE", AT (jobattr)},
+    {"job-duration", 0, CLI_OPT_STRING, "TIME",
+     "jobs of at most so long (<, <=, >, >=, == before it)", AT (jobduration)},
+    {"job-procs", 0, CLI_OPT_STRING, "N", "jobs of at most so many processors", AT (jobprocs)},
+    {"name", 'n', CLI_OPT_STRING, "NAME", "its name begins so (default: whom it is for)", AT (name)},
+    {"owner", 'o', CLI_OPT_STRING, "KIND:NAME", "whose it is: USER:bob", AT (owner)},
+    {"partition", 'p', CLI_OPT_STRING, "NAME", "nodes of this partition", AT (partition)},
+    {"qos", 'q', CLI_OPT_STRING, "LIST", "likewise, QoS", AT (qos)},
+    {"resources", 'r', CLI_OPT_STRING, "LIST",
+     "of a task: PROCS:1,MEM:512; PROCS:-1 is a whole node", AT (resources)},
+    {"start", 's', CLI_OPT_STRING, "TIME", "14:30, 17:00_04/14, +2:00:00 (default: now)", AT (start)},
+    {"tpn", 0, CLI_OPT_COUNT, "N", "tasks per node", AT (tpn), 1, 1 << 20},
+    {"flags", 'x', CLI_OPT_STRING, "LIST",
+     "SINGLEUSE, BYNAME, META, PREEMPTEE, TIMEFLEX, SPACEFLEX, DEDICATEDNODE, DEDICATEDRESOURCE, FORCE, "
+     "OWNERPREEMPT, SHARED", AT (flags)},
+    SITE_OPTION (struct setres_args),
     {0},
 };
 #undef AT
@@ -82,7 +90,7 @@ static int setres_print (struct cli_context *ctx, const Nui__Local__V1__SetResRe
     return rc;
 }
 
-int cmd_setres (struct cli_context *ctx, int argc, char **argv)
+static int setres_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct setres_args args = {0};
     struct cli_operands operands;
@@ -127,6 +135,21 @@ int cmd_setres (struct cli_context *ctx, int argc, char **argv)
     return exit_code;
 }
 
+const struct cli_command setres_command = {
+    .name = "setres",
+    .group = CLI_CLUSTER,
+    .summary = "reserve nodes or tasks for some, for a time",
+    .run = setres_run,
+    .help = "nui setres [options] ALL | HOSTS | TASKS==N | TASKS>=N",
+    .text = "HOSTS is a list like node[001-128] or node[AB],gpu7, or a regular expression; named hosts are\n"
+            "reserved whatever runs there, tasks where there is room. What is promised to co-allocated jobs\n"
+            "is never taken. Without an end the reservation stays until releaseres. An empty access list\n"
+            "keeps everybody out. For ADMIN1 and ADMIN2.",
+    .options = setres_options,
+    .example = "nui setres -s 14:30 -d 4:00:00 'node[AB]'\n"
+               "nui setres -u john:sam -f fast -s 17:00_04/14 TASKS==20",
+};
+
 /* --- releaseres ------------------------------------------------------------------------------- */
 
 struct releaseres_args {
@@ -134,7 +157,7 @@ struct releaseres_args {
 };
 
 static const struct cli_option releaseres_options[] = {
-    {"site", 0, CLI_OPT_STRING, offsetof (struct releaseres_args, site), 0, 0},
+    SITE_OPTION (struct releaseres_args),
     {0},
 };
 
@@ -160,7 +183,7 @@ static int release_one (struct cli_context *ctx, const char *site, char *name, s
     return CLI_OK;
 }
 
-int cmd_releaseres (struct cli_context *ctx, int argc, char **argv)
+static int releaseres_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct releaseres_args args = {0};
     struct cli_operands ops;
@@ -177,6 +200,18 @@ int cmd_releaseres (struct cli_context *ctx, int argc, char **argv)
     table_destroy (t);
     return all;
 }
+
+const struct cli_command releaseres_command = {
+    .name = "releaseres",
+    .group = CLI_CLUSTER,
+    .summary = "end reservations",
+    .run = releaseres_run,
+    .help = "nui releaseres [--site NAME] RESERVATION...",
+    .text = "Jobs that run inside go on. Standing reservations are the configuration's (SRCFG). For ADMIN1\n"
+            "and ADMIN2.",
+    .options = releaseres_options,
+    .example = "nui releaseres john.0",
+};
 
 /* --- diagnose -r ------------------------------------------------------------------------------ */
 

@@ -14,14 +14,17 @@ struct sched_args {
 
 #define AT(field) offsetof (struct sched_args, field)
 static const struct cli_option sched_options[] = {
-    {"stop", 's', CLI_OPT_OPTIONAL, AT (stop), 0, 0},
-    {"step", 'S', CLI_OPT_OPTIONAL, AT (step), 0, 0},
-    {"resume", 'r', CLI_OPT_OPTIONAL, AT (resume), 0, 0},
-    {"kill", 'k', CLI_OPT_FLAG, AT (kill), 0, 0},
-    {"recycle", 'R', CLI_OPT_FLAG, AT (recycle), 0, 0},
-    {"nodes", 'n', CLI_OPT_FLAG, AT (nodes), 0, 0},
-    {"wait", 'w', CLI_OPT_FLAG, AT (wait), 0, 0},
-    {"site", 0, CLI_OPT_STRING, AT (site), 0, 0},
+    {"stop", 's', CLI_OPT_OPTIONAL, "[N|TIME]",
+     "stop when N iterations have been, or at TIME (default: at once)", AT (stop)},
+    {"step", 'S', CLI_OPT_OPTIONAL, "[N|LENGTH]",
+     "run N iterations more, or for LENGTH (default 1), then stop", AT (step)},
+    {"resume", 'r', CLI_OPT_OPTIONAL, "[TIME]", "run on, at once or at TIME", AT (resume)},
+    {"kill", 'k', CLI_OPT_FLAG, NULL, "end nui-local; jobs run on", AT (kill)},
+    {"recycle", 'R', CLI_OPT_FLAG, NULL,
+     "let it begin again with its configuration read anew", AT (recycle)},
+    {"nodes", 'n', CLI_OPT_FLAG, NULL, "the nodes in the format of Maui's resource trace", AT (nodes)},
+    {"wait", 'w', CLI_OPT_FLAG, NULL, "come back when it has stopped", AT (wait)},
+    SITE_OPTION (struct sched_args),
     {0},
 };
 
@@ -253,7 +256,7 @@ static int wait_stopped (struct cli_context *ctx, const char *site,
     return 0;
 }
 
-int cmd_schedctl (struct cli_context *ctx, int argc, char **argv)
+static int schedctl_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct sched_args args = {0};
     struct cli_operands ops;
@@ -290,3 +293,20 @@ int cmd_schedctl (struct cli_context *ctx, int argc, char **argv)
     strbuf_free (&out);
     return code;
 }
+
+const struct cli_command schedctl_command = {
+    .name = "schedctl",
+    .group = CLI_CLUSTER,
+    .summary = "stop, step, resume or end the scheduler",
+    .run = schedctl_run,
+    .help = "nui schedctl [-s [N[I] | TIME] | -S [N[I] | DURATION] | -r [TIME] | -k | -R | -n] [-w]\n"
+            "             [--site NAME]",
+    .text = "Without an option: mode, iteration, and whether it is stopped. While it is, nothing is\n"
+            "started; jobs run on and commands work. In a SIMULATION an iteration is RMPOLLINTERVAL of\n"
+            "its time, elsewhere a scheduling pass. For ADMIN1; its state and -n for ADMIN3.\n"
+            "\n"
+            "TIME is 17:00, 17:00_04/14 or +2:00:00 and LENGTH 2:00:00, by the schedule's clock; a plain\n"
+            "number counts iterations.",
+    .options = sched_options,
+    .example = "nui schedctl -S 10 --wait",
+};

@@ -420,11 +420,11 @@ struct showgrid_args {
 };
 
 static const struct cli_option showgrid_options[] = {
-    {"site", 0, CLI_OPT_STRING, offsetof (struct showgrid_args, site), 0, 0},
+    SITE_OPTION (struct showgrid_args),
     {0},
 };
 
-int cmd_showgrid (struct cli_context *ctx, int argc, char **argv)
+static int showgrid_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct showgrid_args args = {0};
     struct cli_operands ops;
@@ -435,3 +435,27 @@ int cmd_showgrid (struct cli_context *ctx, int argc, char **argv)
         return cli_usage ("showgrid", "name one statistic: %s", grid_stat_names ());
     return showgrid_print (ctx, "showgrid", args.site, ops.item[0]);
 }
+
+const struct cli_command showgrid_command = {
+    .name = "showgrid",
+    .group = CLI_CLUSTER,
+    .summary = "a statistic of ended jobs, by their size and length",
+    .run = showgrid_run,
+    .help = "nui showgrid [--site NAME] STATISTIC",
+    .text = "A matrix: processors by wallclock limit; in each cell the value and how many jobs it is\n"
+            "over. STATISTIC is one of\n"
+            "\n"
+            "  AVGXFACTOR MAXXFACTOR     expansion factor\n"
+            "  AVGQTIME MAXQTIME         queue time, hours\n"
+            "  AVGBYPASS MAXBYPASS       how often others were backfilled past them\n"
+            "  JOBCOUNT                  how many\n"
+            "  PHREQUEST PHRUN           processor-hours asked for, run: percent of all\n"
+            "  WCACCURACY                run time in percent of the limit\n"
+            "  BFCOUNT BFPHRUN           backfilled: percent of jobs, of processor-hours run\n"
+            "  JOBEFFICIENCY             processor time used in percent of dedicated\n"
+            "  QOSDELIVERED              percent whose QoS's targets were met\n"
+            "\n"
+            "For administrators (ADMIN3).",
+    .options = showgrid_options,
+    .example = "nui showgrid AVGQTIME",
+};

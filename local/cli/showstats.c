@@ -455,21 +455,22 @@ struct showstats_args {
 
 #define AT(field) offsetof (struct showstats_args, field)
 static const struct cli_option showstats_options[] = {
-    {"users", 'u', CLI_OPT_FLAG, AT (user), 0, 0},
-    {"groups", 'g', CLI_OPT_FLAG, AT (group), 0, 0},
-    {"accounts", 'a', CLI_OPT_FLAG, AT (account), 0, 0},
-    {"classes", 'c', CLI_OPT_FLAG, AT (class), 0, 0},
-    {"qos", 'q', CLI_OPT_FLAG, AT (qos), 0, 0},
-    {"nodes", 'n', CLI_OPT_FLAG, AT (nodes), 0, 0},
-    {"system", 's', CLI_OPT_FLAG, AT (system), 0, 0},
-    {"grid", 'f', CLI_OPT_STRING, AT (grid), 0, 0},
-    {"verbose", 'v', CLI_OPT_FLAG, AT (verbose), 0, 0},
-    {"site", 0, CLI_OPT_STRING, AT (site), 0, 0},
+    {"users", 'u', CLI_OPT_FLAG, NULL, "by user, or only the one that is named", AT (user)},
+    {"groups", 'g', CLI_OPT_FLAG, NULL, "by group, likewise", AT (group)},
+    {"accounts", 'a', CLI_OPT_FLAG, NULL, "by account, likewise", AT (account)},
+    {"classes", 'c', CLI_OPT_FLAG, NULL, "by class, likewise", AT (class)},
+    {"qos", 'q', CLI_OPT_FLAG, NULL, "by QoS, likewise", AT (qos)},
+    {"nodes", 'n', CLI_OPT_FLAG, NULL, "by node: how long it was up, how long busy", AT (nodes)},
+    {"system", 's', CLI_OPT_FLAG, NULL, "the whole system (default)", AT (system)},
+    {"grid", 'f', CLI_OPT_STRING, "STATISTIC", "as showgrid", AT (grid)},
+    {"verbose", 'v', CLI_OPT_FLAG, NULL,
+     "with preemption, bypass and the lowest utilization", AT (verbose)},
+    SITE_OPTION (struct showstats_args),
     {0},
 };
 #undef AT
 
-int cmd_showstats (struct cli_context *ctx, int argc, char **argv)
+static int showstats_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct showstats_args args = {0};
     struct cli_operands ops;
@@ -498,18 +499,33 @@ int cmd_showstats (struct cli_context *ctx, int argc, char **argv)
     return showstats_system (ctx, args.site, args.verbose);
 }
 
+const struct cli_command showstats_command = {
+    .name = "showstats",
+    .group = CLI_CLUSTER,
+    .summary = "statistics: the system, users, groups, accounts, classes, QoS, nodes",
+    .run = showstats_run,
+    .help = "nui showstats [-v] | -u [USER] | -g [GROUP] | -a [ACCOUNT] | -c [CLASS] | -q [QOS] | -n |\n"
+            "              -f STATISTIC [--site NAME]",
+    .text = "Since the last resetstats, over jobs that have ended; Active is the present moment, with\n"
+            "the processor-hours left until the limits.\n"
+            "\n"
+            "For administrators (ADMIN3); -u shows plain users their own line.",
+    .options = showstats_options,
+    .example = "nui showstats -u",
+};
+
 struct site_args {
     const char *site;
 };
 
 static const struct cli_option site_options[] = {
-    {"site", 0, CLI_OPT_STRING, offsetof (struct site_args, site), 0, 0},
+    SITE_OPTION (struct site_args),
     {0},
 };
 
 static const struct table_column reset_columns[] = {{"reset_time", "Reset", TABLE_TIME, 0}};
 
-int cmd_resetstats (struct cli_context *ctx, int argc, char **argv)
+static int resetstats_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct site_args args = {0};
     struct cli_operands ops;
@@ -537,3 +553,15 @@ int cmd_resetstats (struct cli_context *ctx, int argc, char **argv)
     nui__local__v1__reset_reply__free_unpacked (reply, NULL);
     return exit_code;
 }
+
+const struct cli_command resetstats_command = {
+    .name = "resetstats",
+    .group = CLI_CLUSTER,
+    .summary = "begin the statistics anew",
+    .run = resetstats_run,
+    .help = "nui resetstats [--site NAME]",
+    .text = "What showstats and showgrid add up begins at zero. The job history, and with it profiler,\n"
+            "stays as it is. For ADMIN1.",
+    .options = site_options,
+    .example = "nui resetstats",
+};

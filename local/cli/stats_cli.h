@@ -41,8 +41,8 @@ struct node_sums {
     uint32_t count, cap;
 };
 void node_sums_text (const struct node_sums *nodes, bool noheader, struct strbuf *out);
-int cmd_showstats (struct cli_context *ctx, int argc, char **argv);
-int cmd_resetstats (struct cli_context *ctx, int argc, char **argv);
+extern const struct cli_command showstats_command;
+extern const struct cli_command resetstats_command;
 
 /* --- showgrid.c --------------------------------------------------------------------------- */
 
@@ -60,14 +60,14 @@ int grid_stat_find (const char *name);
 const char *grid_stat_names (void); /* for help and errors */
 void grid_text (const struct grid *grid, int stat, bool noheader, struct strbuf *out);
 int grid_print (struct cli_context *ctx, const struct grid *grid, int stat);
-int cmd_showgrid (struct cli_context *ctx, int argc, char **argv);
+extern const struct cli_command showgrid_command;
 int showgrid_print (struct cli_context *ctx, const char *command, const char *site,
                     const char *stat);
 
 /* --- profiler.c --------------------------------------------------------------------------- */
 
-int cmd_profiler (struct cli_context *ctx, int argc, char **argv);
-int cmd_showaudit (struct cli_context *ctx, int argc, char **argv);
+extern const struct cli_command profiler_command;
+extern const struct cli_command showaudit_command;
 
 /* --- diagnose_more.c ---------------------------------------------------------------------- */
 

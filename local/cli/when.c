@@ -84,18 +84,21 @@ struct showbf_args {
 
 #define AT(field) offsetof (struct showbf_args, field)
 static const struct cli_option showbf_options[] = {
-    {"user", 'u', CLI_OPT_STRING, AT (user), 0, 0},
-    {"group", 'g', CLI_OPT_STRING, AT (group), 0, 0},
-    {"account", 'a', CLI_OPT_STRING, AT (account), 0, 0},
-    {"class", 'c', CLI_OPT_STRING, AT (class), 0, 0},
-    {"qos", 'q', CLI_OPT_STRING, AT (qos), 0, 0},
-    {"duration", 'd', CLI_OPT_DURATION, AT (duration), 0, 0},
-    {"partition", 'p', CLI_OPT_STRING, AT (partition), 0, 0},
-    {"features", 'f', CLI_OPT_STRING, AT (features), 0, 0},
-    {"memory", 'm', CLI_OPT_MEMORY, AT (memory), 0, 0},
-    {"nodes", 'n', CLI_OPT_COUNT, AT (nodes), 1, UINT32_MAX},
-    {"verbose", 'v', CLI_OPT_FLAG, AT (verbose), 0, 0},
-    {"site", 0, CLI_OPT_STRING, AT (site), 0, 0},
+    {"user", 'u', CLI_OPT_STRING, "USER",
+     "as this user would see it,", AT (user)},
+    {"group", 'g', CLI_OPT_STRING, "GROUP", "this group,", AT (group)},
+    {"account", 'a', CLI_OPT_STRING, "ACCOUNT", "account,", AT (account)},
+    {"class", 'c', CLI_OPT_STRING, "CLASS", "class,", AT (class)},
+    {"qos", 'q', CLI_OPT_STRING, "QOS", "QoS", AT (qos)},
+    {"duration", 'd', CLI_OPT_DURATION, "TIME", "only windows at least so long", AT (duration)},
+    {"partition", 'p', CLI_OPT_STRING, "NAME", "only nodes of this partition,", AT (partition)},
+    {"features", 'f', CLI_OPT_STRING, "A,B", "with all of these features,", AT (features)},
+    {"memory", 'm', CLI_OPT_MEMORY, "SIZE", "with so much memory", AT (memory)},
+    {"nodes", 'n', CLI_OPT_COUNT, "N",
+     "only windows of at least so many nodes", AT (nodes), 1, UINT32_MAX},
+    {"verbose", 'v', CLI_OPT_FLAG, NULL,
+     "also why each node gives no more: for administrators (ADMIN3)", AT (verbose)},
+    SITE_OPTION (struct showbf_args),
     {0},
 };
 #undef AT
@@ -151,7 +154,7 @@ static int showbf_nodes (struct cli_context *ctx, const char *site, struct strbu
     return rc;
 }
 
-int cmd_showbf (struct cli_context *ctx, int argc, char **argv)
+static int showbf_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct showbf_args args = {0};
     struct cli_operands operands;
@@ -193,6 +196,20 @@ int cmd_showbf (struct cli_context *ctx, int argc, char **argv)
     nui__local__v1__windows_reply__free_unpacked (reply, NULL);
     return exit_code;
 }
+
+const struct cli_command showbf_command = {
+    .name = "showbf",
+    .group = CLI_CLUSTER,
+    .summary = "what is free now, and for how long",
+    .run = showbf_run,
+    .help = "nui showbf [-v] [-u USER] [-g GROUP] [-a ACCOUNT] [-c CLASS] [-q QOS] [-d DURATION]\n"
+            "           [-p PARTITION] [-f FEATURES] [-m MEMORY] [-n NODES] [--site NAME]",
+    .text = "Backfill windows: processors that can be used at once without moving anybody's reservation.\n"
+            "Longer windows are within the shorter ones. Nothing is offered to someone whose limit is\n"
+            "reached (yours, unless others are named).",
+    .options = showbf_options,
+    .example = "nui showbf -d 2:00:00",
+};
 
 /* --- showstart ---------------------------------------------------------------------------- */
 
@@ -291,8 +308,10 @@ struct start_args {
 };
 
 static const struct cli_option start_options[] = {
-    {"site", 0, CLI_OPT_STRING, offsetof (struct start_args, site), 0, 0},
-    {"estimate", 'e', CLI_OPT_STRING, offsetof (struct start_args, estimate), 0, 0},
+    SITE_OPTION (struct start_args),
+    {"estimate", 'e', CLI_OPT_STRING, "METHOD",
+     "also estimates with their intervals: limits, priority, history, simulation, or all; rsv, prio, hist "
+     "and sim are the same", offsetof (struct start_args, estimate)},
     {0},
 };
 
@@ -316,7 +335,7 @@ static int shape_parse (const char *text, const char *at, Nui__Local__V1__StartT
     return rc;
 }
 
-int cmd_showstart (struct cli_context *ctx, int argc, char **argv)
+static int showstart_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct start_args args = {0};
     char *methods[METHODS];
@@ -355,3 +374,14 @@ int cmd_showstart (struct cli_context *ctx, int argc, char **argv)
     nui__local__v1__start_time_reply__free_unpacked (reply, NULL);
     return exit_code;
 }
+
+const struct cli_command showstart_command = {
+    .name = "showstart",
+    .group = CLI_CLUSTER,
+    .summary = "when a job, or one of a shape, will start at the earliest",
+    .run = showstart_run,
+    .help = "nui showstart [-e METHOD] [--site NAME] JOB | PROCS@DURATION",
+    .text = "By the reservations that the schedule holds and the wallclock limits of what runs.",
+    .options = start_options,
+    .example = "nui showstart 8@1:00:00",
+};

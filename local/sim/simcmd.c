@@ -45,28 +45,60 @@ struct args {
 };
 
 static const struct cli_option options[] = {
-    {"config", 'c', CLI_OPT_STRING, offsetof (struct args, config), 0, 0},
-    {"workload", 'w', CLI_OPT_STRING, offsetof (struct args, workload), 0, 0},
-    {"resources", 'r', CLI_OPT_STRING, offsetof (struct args, resources), 0, 0},
-    {"nodes", 'N', CLI_OPT_COUNT, offsetof (struct args, nodes), 1, NODES_MAX},
-    {"procs-per-node", 0, CLI_OPT_COUNT, offsetof (struct args, procs_per_node), 1, 1 << 20},
-    {"jobs", 0, CLI_OPT_STRING, offsetof (struct args, jobs), 0, 0},
-    {"jobs-out", 0, CLI_OPT_STRING, offsetof (struct args, jobs_out), 0, 0},
-    {"stats-out", 0, CLI_OPT_STRING, offsetof (struct args, stats_out), 0, 0},
-    {"trace-out", 0, CLI_OPT_STRING, offsetof (struct args, trace_out), 0, 0},
-    {"plot", 0, CLI_OPT_STRING, offsetof (struct args, plot), 0, 0},
-    {"estimates", 0, CLI_OPT_STRING, offsetof (struct args, estimates), 0, 0},
-    {"events-out", 0, CLI_OPT_STRING, offsetof (struct args, events_out), 0, 0},
-    {"compare", 0, CLI_OPT_LIST, offsetof (struct args, compare), 0, 0},
-    {"tick", 0, CLI_OPT_DURATION, offsetof (struct args, tick), 0, 0},
-    {"load", 0, CLI_OPT_STRING, offsetof (struct args, load), 0, 0},
-    {"experiment", 0, CLI_OPT_STRING, offsetof (struct args, experiment), 0, 0},
-    {"report", 0, CLI_OPT_STRING, offsetof (struct args, report), 0, 0},
-    {"grid", 0, CLI_OPT_STRING, offsetof (struct args, grid), 0, 0},
-    {"coallocate", 0, CLI_OPT_STRING, offsetof (struct args, coallocate), 0, 0},
-    {"seeds", 0, CLI_OPT_COUNT, offsetof (struct args, seeds), 1, 10000},
-    {"workers", 0, CLI_OPT_COUNT, offsetof (struct args, workers), 1, 64},
-    {"seed", 0, CLI_OPT_COUNT, offsetof (struct args, seed), 0, 0},
+    {"config", 'c', CLI_OPT_STRING, "FILE",
+     "the policy, in Maui's syntax (maui.cfg(5))", offsetof (struct args, config)},
+    {"workload", 'w', CLI_OPT_STRING, "FILE",
+     "jobs: a Standard Workload Format log, plain or gzip, or a workload trace of Maui's; "
+     "model:lublin[:JOBS] makes some", offsetof (struct args, workload)},
+    {"resources", 'r', CLI_OPT_STRING, "FILE",
+     "nodes: a resource trace of Maui's", offsetof (struct args, resources)},
+    {"nodes", 'N', CLI_OPT_COUNT, "N",
+     "N equal nodes (default: MaxProcs of the log's header, one processor each)",
+     offsetof (struct args, nodes), 1, NODES_MAX},
+    {"procs-per-node", 0, CLI_OPT_COUNT, "P",
+     "processors on each of them (default 1)", offsetof (struct args, procs_per_node), 1, 1 << 20},
+    {"jobs", 0, CLI_OPT_STRING, "A..B",
+     "only the A-th to the B-th job of the log", offsetof (struct args, jobs)},
+    {"jobs-out", 0, CLI_OPT_STRING, "FILE",
+     "one row for each job: job_id,submit,start,end,procs,state", offsetof (struct args, jobs_out)},
+    {"stats-out", 0, CLI_OPT_STRING, "FILE", "statistics as JSON", offsetof (struct args, stats_out)},
+    {"trace-out", 0, CLI_OPT_STRING, "FILE",
+     "the outcome as a workload trace of Maui's", offsetof (struct args, trace_out)},
+    {"plot", 0, CLI_OPT_STRING, "FILE",
+     "utilisation and queue length over time, as SVG", offsetof (struct args, plot)},
+    {"estimates", 0, CLI_OPT_STRING, "FILE",
+     "when would each job start, asked at its submission by every method, against when it did; prints how "
+     "good each method is", offsetof (struct args, estimates)},
+    {"events-out", 0, CLI_OPT_STRING, "FILE",
+     "who starts where, is promised what, is sent back or put off, ends (CSV)",
+     offsetof (struct args, events_out)},
+    {"compare", 0, CLI_OPT_LIST, "FILE", "another policy on the same jobs, side by side (repeat it)",
+     offsetof (struct args, compare)},
+    {"tick", 0, CLI_OPT_DURATION, "DURATION",
+     "decide at multiples of DURATION only, as a polling scheduler does (default: at every event)",
+     offsetof (struct args, tick)},
+    {"load", 0, CLI_OPT_STRING, "F",
+     "F times the load: the time between submissions is divided by F", offsetof (struct args, load)},
+    {"experiment", 0, CLI_OPT_STRING, "NAME",
+     "mix, agents, delay, algorithms, fairshare or depth: what the papers claim, repeated (nui-sim(1))",
+     offsetof (struct args, experiment)},
+    {"report", 0, CLI_OPT_STRING, "DIR",
+     "the experiment, or the comparison, as a page with figures and CSV; what was finished before a stop "
+     "is not done again", offsetof (struct args, report)},
+    {"grid", 0, CLI_OPT_STRING, "FILE",
+     "several sites, each with its own log, policy and machine: every job at home, on one pool of all "
+     "processors, and placed by the metascheduler (nui-sim(1) has the file's form)",
+     offsetof (struct args, grid)},
+    {"coallocate", 0, CLI_OPT_STRING, "SHARES",
+     "5,10,20: as well with so many per cent of jobs as two halves at one moment on two sites, and what that "
+     "costs the others", offsetof (struct args, coallocate)},
+    {"seeds", 0, CLI_OPT_COUNT, "N",
+     "how many, in mix and agents", offsetof (struct args, seeds), 1, 10000},
+    {"workers", 0, CLI_OPT_COUNT, "N",
+     "simulations at once (default: one for each core)", offsetof (struct args, workers), 1, 64},
+    {"seed", 0, CLI_OPT_COUNT, "S",
+     "what models, experiments and BFPRIORITYPOLICY RANDOM draw from (default 0)",
+     offsetof (struct args, seed)},
     {0},
 };
 
@@ -369,7 +401,7 @@ static const struct table_column columns[] = {
     {"wall_s", "SECONDS", TABLE_PPM, 2},
 };
 
-static int table_show (struct cli_context *ctx, const struct sim *sim)
+static int results_show (struct cli_context *ctx, const struct sim *sim)
 {
     struct table *t = table_create (columns, sizeof columns / sizeof columns[0]);
     for (uint32_t i = 0; i < sim->count; i++) {
@@ -643,63 +675,29 @@ static int sim_run (struct cli_context *ctx, int argc, char **argv)
         goto out;
     }
     skipped_tell (sim);
-    code = sim->args.estimates ? estimates_show (ctx, sim) : table_show (ctx, sim);
+    code = sim->args.estimates ? estimates_show (ctx, sim) : results_show (ctx, sim);
 out:
     sim_free (sim);
     return code;
 }
 
-const struct cli_command sim_commands[] = {
-    {.name = "sim",
-     .group = "Simulation",
-     .summary = "run the scheduler's core over a workload log",
-     .run = sim_run,
-     .help =
-         "usage: nui sim --config FILE --workload FILE [--resources FILE | --nodes N\n"
-         "               [--procs-per-node P]] [--jobs A..B] [--tick DURATION] [--seed S]\n"
-         "               [--jobs-out FILE.csv] [--stats-out FILE.json] [--trace-out FILE]\n"
-         "               [--plot FILE.svg] [--estimates FILE.csv] [--events-out FILE.csv]\n"
-         "               [--compare FILE ...] [--load F]\n"
-         "       nui sim --experiment NAME [--workload FILE] [--report DIR] [--seed S]\n"
-         "       nui sim --compare FILE FILE ... --workload FILE --report DIR\n"
-         "       nui sim --grid FILE [--coallocate SHARES] [--report DIR] [--seed S]\n"
-         "               [--jobs-out FILE.csv] [--stats-out FILE.json]\n"
-         "\n"
-         "Replays a workload through the scheduler's own core, in virtual time.\n"
-         "\n"
-         "  -c, --config FILE       the policy, in Maui's syntax (maui.cfg(5))\n"
-         "  -w, --workload FILE     jobs: a Standard Workload Format log, plain or gzip, or a\n"
-         "                          workload trace of Maui's; model:lublin[:JOBS] makes some\n"
-         "  -r, --resources FILE    nodes: a resource trace of Maui's\n"
-         "  -N, --nodes N           N equal nodes (default: MaxProcs of the log's header, one\n"
-         "                          processor each)\n"
-         "      --procs-per-node P  processors on each of them (default 1)\n"
-         "      --jobs A..B         only the A-th to the B-th job of the log\n"
-         "      --tick DURATION     decide at multiples of DURATION only, as a polling scheduler\n"
-         "                          does (default: at every event)\n"
-         "      --seed S            what models, experiments and BFPRIORITYPOLICY RANDOM draw from\n"
-         "                          (default 0)\n"
-         "      --jobs-out FILE     one row for each job: job_id,submit,start,end,procs,state\n"
-         "      --stats-out FILE    statistics as JSON\n"
-         "      --trace-out FILE    the outcome as a workload trace of Maui's\n"
-         "      --plot FILE         utilisation and queue length over time, as SVG\n"
-         "      --events-out FILE   who starts where, is promised what, is sent back or put off, ends (CSV)\n"
-         "      --estimates FILE    when would each job start, asked at its submission by every\n"
-         "                          method, against when it did; prints how good each method is\n"
-         "      --compare FILE ...  other policies on the same jobs, side by side\n"
-         "      --load F            F times the load: the time between submissions is divided by F\n"
-         "      --experiment NAME   mix, agents, delay, algorithms, fairshare or depth: what the\n"
-         "                          papers claim, repeated (nui-sim(1))\n"
-         "      --report DIR        the experiment, or the comparison, as a page with figures and\n"
-         "                          CSV; what was finished before a stop is not done again\n"
-         "      --grid FILE         several sites, each with its own log, policy and machine: every\n"
-         "                          job at home, on one pool of all processors, and placed by the\n"
-         "                          metascheduler (nui-sim(1) has the file's form)\n"
-         "      --coallocate SHARES 5,10,20: as well with so many per cent of jobs as two halves at\n"
-         "                          one moment on two sites, and what that costs the others\n"
-         "      --seeds N           how many, in mix and agents\n"
-         "      --workers N         simulations at once (default: one for each core)\n"
-         "\n"
-         "example: nui sim -c maui.cfg -w KTH-SP2.swf.gz --plot kth.svg\n"},
-    {0},
+static const struct cli_command sim_command = {
+    .name = "sim",
+    .group = "Simulation",
+    .summary = "run the scheduler's core over a workload log",
+    .run = sim_run,
+    .help = "usage: nui sim --config FILE --workload FILE [--resources FILE | --nodes N\n"
+            "               [--procs-per-node P]] [--jobs A..B] [--tick DURATION] [--seed S]\n"
+            "               [--jobs-out FILE.csv] [--stats-out FILE.json] [--trace-out FILE]\n"
+            "               [--plot FILE.svg] [--estimates FILE.csv] [--events-out FILE.csv]\n"
+            "               [--compare FILE ...] [--load F]\n"
+            "       nui sim --experiment NAME [--workload FILE] [--report DIR] [--seed S]\n"
+            "       nui sim --compare FILE FILE ... --workload FILE --report DIR\n"
+            "       nui sim --grid FILE [--coallocate SHARES] [--report DIR] [--seed S]\n"
+            "               [--jobs-out FILE.csv] [--stats-out FILE.json]",
+    .text = "Replays a workload through the scheduler's own core, in virtual time.",
+    .options = options,
+    .example = "nui sim -c maui.cfg -w KTH-SP2.swf.gz --plot kth.svg",
 };
+
+const struct cli_command *const sim_commands[] = {&sim_command, NULL};

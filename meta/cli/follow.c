@@ -100,14 +100,13 @@ int grid_watch (struct cli_context *ctx, const char *command, const char *grid_j
     return rc < 0 ? cli_fail (command, &err) : watch.code;
 }
 
-int cmd_watch (struct cli_context *ctx, int argc, char **argv)
+static int watch_run (struct cli_context *ctx, int argc, char **argv)
 {
-    static const struct cli_option options[] = {{0}};
     struct cli_operands operands;
     struct err err;
     int code;
     char id[2 * QUANTITY_TEXT_MAX];
-    if (!cli_options (ctx, options, 0, NULL, argc, argv, &operands, &code))
+    if (!cli_options (ctx, NULL, 0, NULL, argc, argv, &operands, &code))
         return code;
     if (operands.count != 1)
         return cli_usage (argv[0], "one job is needed, as in nui watch grid.42");
@@ -120,6 +119,15 @@ int cmd_watch (struct cli_context *ctx, int argc, char **argv)
         code = CLI_FAILED;
     return code;
 }
+
+const struct cli_command watch_command = {
+    .name = "watch",
+    .group = CLI_USERS,
+    .summary = "follow a job until it has ended",
+    .run = watch_run,
+    .help = "nui watch JOB",
+    .text = "One line for each change. Exit code 0 when the job completed, 1 when it ended otherwise.",
+};
 
 /* ---- output */
 
@@ -266,21 +274,25 @@ int grid_output_save (struct cli_context *ctx, const char *command, const char *
     return output_job (ctx, command, grid_job_id, NULL, &args);
 }
 
-int cmd_output (struct cli_context *ctx, int argc, char **argv)
+static const struct cli_option output_options[] = {
+    {"stderr", 0, CLI_OPT_FLAG, NULL,
+     "standard error instead of standard output", offsetof (struct output_args, error)},
+    {"follow", 'f', CLI_OPT_FLAG, NULL,
+     "until the job has ended", offsetof (struct output_args, follow)},
+    {"save", 0, CLI_OPT_STRING, "DIR",
+     "both streams of each component, into files of DIR", offsetof (struct output_args, save)},
+    {0},
+};
+
+static int output_run (struct cli_context *ctx, int argc, char **argv)
 {
-    static const struct cli_option options[] = {
-        {"stderr", 0, CLI_OPT_FLAG, offsetof (struct output_args, error), 0, 0},
-        {"follow", 'f', CLI_OPT_FLAG, offsetof (struct output_args, follow), 0, 0},
-        {"save", 0, CLI_OPT_STRING, offsetof (struct output_args, save), 0, 0},
-        {0},
-    };
     struct output_args args = {0};
     struct cli_operands operands;
     struct err err;
     int code;
     char id[2 * QUANTITY_TEXT_MAX];
     err_clear (&err);
-    if (!cli_options (ctx, options, 0, &args, argc, argv, &operands, &code))
+    if (!cli_options (ctx, output_options, 0, &args, argc, argv, &operands, &code))
         return code;
     if (cli_format (ctx) != CLI_TABLE)
         return cli_usage (argv[0], "what a job printed has no other format");
@@ -299,3 +311,14 @@ int cmd_output (struct cli_context *ctx, int argc, char **argv)
     }
     return code;
 }
+
+const struct cli_command output_command = {
+    .name = "output",
+    .group = CLI_USERS,
+    .summary = "what a job printed",
+    .run = output_run,
+    .help = "nui output [options] JOB [COMPONENT]\n"
+            "nui output --save DIR JOB...",
+    .text = "Read from the site itself, which gives it only to the job's owner.",
+    .options = output_options,
+};

@@ -33,18 +33,18 @@ bool grid_state_ended (Nui__Meta__V1__GridJobState state);
 /* "grid.42", or "42" for it; checked. */
 int grid_job_id (struct cli_context *ctx, const char *text, char *out, size_t cap, struct err *err);
 
-int cmd_submit (struct cli_context *ctx, int argc, char **argv);
-int cmd_estimate (struct cli_context *ctx, int argc, char **argv);
-int cmd_jobs (struct cli_context *ctx, int argc, char **argv);
-int cmd_status (struct cli_context *ctx, int argc, char **argv);
-int cmd_watch (struct cli_context *ctx, int argc, char **argv);
-int cmd_cancel (struct cli_context *ctx, int argc, char **argv);
-int cmd_output (struct cli_context *ctx, int argc, char **argv);
-int cmd_renew (struct cli_context *ctx, int argc, char **argv);
-int cmd_restage (struct cli_context *ctx, int argc, char **argv);
-int cmd_licences (struct cli_context *ctx, int argc, char **argv);
-int cmd_sites (struct cli_context *ctx, int argc, char **argv);
-int cmd_whoami (struct cli_context *ctx, int argc, char **argv);
+extern const struct cli_command submit_command;
+extern const struct cli_command estimate_command;
+extern const struct cli_command jobs_command;
+extern const struct cli_command status_command;
+extern const struct cli_command watch_command;
+extern const struct cli_command cancel_command;
+extern const struct cli_command output_command;
+extern const struct cli_command renew_command;
+extern const struct cli_command restage_command;
+extern const struct cli_command licences_command;
+extern const struct cli_command sites_command;
+extern const struct cli_command whoami_command;
 
 /* Follows a job on stdout until it has ended; its final state in *state_out. */
 int grid_watch (struct cli_context *ctx, const char *command, const char *grid_job_id,

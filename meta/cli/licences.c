@@ -80,14 +80,13 @@ static void one_rows (struct table *t, const State *s)
     }
 }
 
-int cmd_licences (struct cli_context *ctx, int argc, char **argv)
+static int licences_run (struct cli_context *ctx, int argc, char **argv)
 {
-    static const struct cli_option options[] = {{0}};
     struct cli_operands operands;
     struct err err;
     int code;
     err_clear (&err);
-    if (!cli_options (ctx, options, 0, NULL, argc, argv, &operands, &code))
+    if (!cli_options (ctx, NULL, 0, NULL, argc, argv, &operands, &code))
         return code;
     if (operands.count > 1)
         return cli_usage (argv[0], "'%s' is one too many", operands.item[1]);
@@ -111,3 +110,15 @@ int cmd_licences (struct cli_context *ctx, int argc, char **argv)
     protobuf_c_message_free_unpacked (reply, NULL);
     return code;
 }
+
+const struct cli_command licences_command = {
+    .name = "licences",
+    .group = CLI_USERS,
+    .summary = "licences of the grid, in use and reserved",
+    .run = licences_run,
+    .help = "nui licences [LICENCE]",
+    .text = "Of each licence that the grid counts: how many there are, how many running jobs have, how many\n"
+            "are free of any reservation now, and from when on all are. Of one: how many are reserved from\n"
+            "when to when, and by which of your jobs (of operators: by whose).",
+    .example = "nui licences matlab",
+};

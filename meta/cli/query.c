@@ -93,20 +93,22 @@ struct jobs_args {
     uint64_t limit;
 };
 
-int cmd_jobs (struct cli_context *ctx, int argc, char **argv)
+static const struct cli_option jobs_options[] = {
+    {"all", 'a', CLI_OPT_FLAG, NULL, "everybody's (operators)", offsetof (struct jobs_args, all)},
+    {"ended", 'e', CLI_OPT_FLAG, NULL, "also those that have ended", offsetof (struct jobs_args, ended)},
+    {"limit", 0, CLI_OPT_COUNT, "N",
+     "at most so many (default 1000)", offsetof (struct jobs_args, limit), 1, 100000},
+    {0},
+};
+
+static int jobs_run (struct cli_context *ctx, int argc, char **argv)
 {
-    static const struct cli_option options[] = {
-        {"all", 'a', CLI_OPT_FLAG, offsetof (struct jobs_args, all), 0, 0},
-        {"ended", 'e', CLI_OPT_FLAG, offsetof (struct jobs_args, ended), 0, 0},
-        {"limit", 0, CLI_OPT_COUNT, offsetof (struct jobs_args, limit), 1, 100000},
-        {0},
-    };
     struct jobs_args args = {0};
     struct cli_operands operands;
     struct err err;
     int code;
     err_clear (&err);
-    if (!cli_options (ctx, options, 0, &args, argc, argv, &operands, &code))
+    if (!cli_options (ctx, jobs_options, 0, &args, argc, argv, &operands, &code))
         return code;
     if (operands.count)
         return cli_usage (argv[0], "'%s' is one too many; nui status explains one job",
@@ -127,6 +129,15 @@ int cmd_jobs (struct cli_context *ctx, int argc, char **argv)
     protobuf_c_message_free_unpacked (reply, NULL);
     return code;
 }
+
+const struct cli_command jobs_command = {
+    .name = "jobs",
+    .group = CLI_USERS,
+    .summary = "list jobs",
+    .run = jobs_run,
+    .help = "nui jobs [options]",
+    .options = jobs_options,
+};
 
 /* ---- status */
 
@@ -376,15 +387,14 @@ static int status_print (struct cli_context *ctx, const Nui__Meta__V1__JobStatus
     return code;
 }
 
-int cmd_status (struct cli_context *ctx, int argc, char **argv)
+static int status_run (struct cli_context *ctx, int argc, char **argv)
 {
-    static const struct cli_option options[] = {{0}};
     struct cli_operands operands;
     struct err err;
     int code;
     char id[2 * QUANTITY_TEXT_MAX];
     err_clear (&err);
-    if (!cli_options (ctx, options, 0, NULL, argc, argv, &operands, &code))
+    if (!cli_options (ctx, NULL, 0, NULL, argc, argv, &operands, &code))
         return code;
     if (operands.count != 1)
         return cli_usage (argv[0], "one job is needed, as in nui status grid.42");
@@ -399,6 +409,16 @@ int cmd_status (struct cli_context *ctx, int argc, char **argv)
     protobuf_c_message_free_unpacked (reply, NULL);
     return code;
 }
+
+const struct cli_command status_command = {
+    .name = "status",
+    .group = CLI_USERS,
+    .summary = "everything about one job, with the reason it waits",
+    .run = status_run,
+    .help = "nui status JOB",
+    .text = "The job and each of its components: where, since when, why it waits or how it ended.",
+    .example = "nui status grid.42",
+};
 
 /* ---- cancel */
 
@@ -425,12 +445,11 @@ static int cancel_one (struct cli_context *ctx, const char *command, const char 
     return cli_fail (command, &err);
 }
 
-int cmd_cancel (struct cli_context *ctx, int argc, char **argv)
+static int cancel_run (struct cli_context *ctx, int argc, char **argv)
 {
-    static const struct cli_option options[] = {{0}};
     struct cli_operands operands;
     int code;
-    if (!cli_options (ctx, options, 0, NULL, argc, argv, &operands, &code))
+    if (!cli_options (ctx, NULL, 0, NULL, argc, argv, &operands, &code))
         return code;
     if (!operands.count)
         return cli_usage (argv[0], "at least one job is needed, as in nui cancel grid.42");
@@ -442,6 +461,15 @@ int cmd_cancel (struct cli_context *ctx, int argc, char **argv)
     }
     return code;
 }
+
+const struct cli_command cancel_command = {
+    .name = "cancel",
+    .group = CLI_USERS,
+    .summary = "cancel jobs",
+    .run = cancel_run,
+    .help = "nui cancel JOB...",
+    .text = "In whatever state: a co-allocated job gives back all its parts.",
+};
 
 /* ---- sites */
 
@@ -541,18 +569,20 @@ struct sites_args {
     bool estimates;
 };
 
-int cmd_sites (struct cli_context *ctx, int argc, char **argv)
+static const struct cli_option sites_options[] = {
+    {"estimates", 'e', CLI_OPT_FLAG, NULL,
+     "that in full, for each site and class", offsetof (struct sites_args, estimates)},
+    {0},
+};
+
+static int sites_run (struct cli_context *ctx, int argc, char **argv)
 {
-    static const struct cli_option options[] = {
-        {"estimates", 'e', CLI_OPT_FLAG, offsetof (struct sites_args, estimates), 0, 0},
-        {0},
-    };
     struct sites_args args = {0};
     struct cli_operands operands;
     struct err err;
     int code;
     err_clear (&err);
-    if (!cli_options (ctx, options, 0, &args, argc, argv, &operands, &code))
+    if (!cli_options (ctx, sites_options, 0, &args, argc, argv, &operands, &code))
         return code;
     if (operands.count)
         return cli_usage (argv[0], "'%s' is one too many", operands.item[0]);
@@ -579,6 +609,17 @@ int cmd_sites (struct cli_context *ctx, int argc, char **argv)
     return code;
 }
 
+const struct cli_command sites_command = {
+    .name = "sites",
+    .group = CLI_USERS,
+    .summary = "sites, their state and what is free",
+    .run = sites_run,
+    .help = "nui sites [--estimates]",
+    .text = "Down: no report for 30 seconds. IN95%, ESTERROR: how its start-time estimates held in\n"
+            "the last four weeks.",
+    .options = sites_options,
+};
+
 /* ---- whoami */
 
 static const struct table_column whoami_columns[] = {
@@ -587,7 +628,7 @@ static const struct table_column whoami_columns[] = {
     {"grid", "Grid", TABLE_TEXT, 0},
 };
 
-int cmd_whoami (struct cli_context *ctx, int argc, char **argv)
+static int whoami_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct err err;
     int code;
@@ -610,3 +651,11 @@ int cmd_whoami (struct cli_context *ctx, int argc, char **argv)
     protobuf_c_message_free_unpacked (reply, NULL);
     return code;
 }
+
+const struct cli_command whoami_command = {
+    .name = "whoami",
+    .group = CLI_USERS,
+    .summary = "my identity as the grid sees it",
+    .run = whoami_run,
+    .help = "nui whoami",
+};

@@ -14,7 +14,8 @@ struct renew_options {
 };
 
 static const struct cli_option options[] = {
-    {"for", 0, CLI_OPT_DURATION, offsetof (struct renew_options, length), 0, 0},
+    {"for", 0, CLI_OPT_DURATION, "TIME",
+     "so long from now (default 7 days, at most 30)", offsetof (struct renew_options, length)},
     {0},
 };
 
@@ -72,7 +73,7 @@ static int renew (struct cli_context *ctx, const char *id, duration_us length, s
     return rc;
 }
 
-int cmd_renew (struct cli_context *ctx, int argc, char **argv)
+static int renew_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct renew_options given = {FOR_DEFAULT_US};
     struct cli_operands operands;
@@ -92,3 +93,13 @@ int cmd_renew (struct cli_context *ctx, int argc, char **argv)
     }
     return CLI_OK;
 }
+
+const struct cli_command renew_command = {
+    .name = "renew",
+    .group = CLI_USERS,
+    .summary = "let a job go on after its signature has expired",
+    .run = renew_run,
+    .help = "nui renew [options] JOB...",
+    .text = "Signs leave for the metascheduler to go on with these jobs, and with nothing else.",
+    .options = options,
+};

@@ -10,8 +10,8 @@ struct restage_options {
 };
 
 static const struct cli_option options[] = {
-    {"list", 'l', CLI_OPT_FLAG, offsetof (struct restage_options, list), 0, 0},
-    {"site", 0, CLI_OPT_STRING, offsetof (struct restage_options, site), 0, 0},
+    {"list", 'l', CLI_OPT_FLAG, NULL, NULL, offsetof (struct restage_options, list)},
+    {"site", 0, CLI_OPT_STRING, NULL, NULL, offsetof (struct restage_options, site)},
     {0},
 };
 
@@ -80,7 +80,7 @@ static int restage (struct cli_context *ctx, const char *command,
     return rc != 0 ? cli_fail (command, &err) : refused ? CLI_FAILED : CLI_OK;
 }
 
-int cmd_restage (struct cli_context *ctx, int argc, char **argv)
+static int restage_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct restage_options given = {0};
     struct cli_operands operands;
@@ -98,3 +98,15 @@ int cmd_restage (struct cli_context *ctx, int argc, char **argv)
     table_destroy (files);
     return all == CLI_OK ? code : all;
 }
+
+const struct cli_command restage_command = {
+    .name = "restage",
+    .group = CLI_USERS,
+    .summary = "take files away once more that could not be",
+    .run = restage_run,
+    .help = "nui restage [options] JOB...",
+    .text = "Begins the transfers of --stage-out that failed once more, while the sites still keep the\n"
+            "files, and shows them. JOB: of the grid, or of one site (alpha.17).",
+    .options = options,
+    .example = "nui restage --list grid.42",
+};

@@ -79,7 +79,7 @@ static int follow (struct cli_context *ctx, const char *command, const char *id,
     return code == CLI_OK && state != NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED ? CLI_FAILED : code;
 }
 
-int cmd_submit (struct cli_context *ctx, int argc, char **argv)
+static int submit_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct job_options *options = calloc (1, sizeof *options);
     struct arena *arena = arena_create (0);
@@ -116,6 +116,22 @@ out:
     free (options);
     return code;
 }
+
+const struct cli_command submit_command = {
+    .name = "submit",
+    .group = CLI_USERS,
+    .summary = "sign a job, send it, print its id",
+    .run = submit_run,
+    .help = "nui submit [options] SCRIPT [ARGUMENT...]\n"
+            "nui submit [options] --file JOB.json",
+    .text = "Signs a job with your key and sends it to the metascheduler, which places it where it\n"
+            "will be finished soonest. Prints the job's id (grid.42). Directives #NUI in the script mean\n"
+            "the same as options; where there are none, the common #SBATCH and #PBS ones are read.",
+    .options = grid_submit_options,
+    .example = "nui submit -A phys -n 4 -t 1:00:00 run.sh input.dat\n"
+               "nui submit -t 10:00 --component left:site=alpha,tasks=2 \\\n"
+               "           --component right:site=beta,tasks=4 couple.sh",
+};
 
 static const struct table_column estimate_columns[] = {
     {"sites", "SITES", TABLE_TEXT, 0},     {"tasks", "TASKS", TABLE_TEXT, 0},
@@ -199,7 +215,7 @@ static void estimate_row (struct table *table, const Nui__Meta__V1__Candidate *c
     table_end_row (table);
 }
 
-int cmd_estimate (struct cli_context *ctx, int argc, char **argv)
+static int estimate_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct job_options *options = calloc (1, sizeof *options);
     struct arena *arena = arena_create (0);
@@ -251,3 +267,16 @@ out:
     free (options);
     return code;
 }
+
+const struct cli_command estimate_command = {
+    .name = "estimate",
+    .group = CLI_USERS,
+    .summary = "when would it start, where, for how much",
+    .run = estimate_run,
+    .help = "nui estimate [options of submit] [SCRIPT]",
+    .text = "For each candidate site, or combination of sites: start, end, price at most, free\n"
+            "processors, the account that would pay, and the reason where it is impossible. Submits\n"
+            "nothing. Exit code 1 when nothing is possible.",
+    .options = grid_estimate_options,
+    .example = "nui estimate -n 8 -t 1:00:00",
+};

@@ -107,7 +107,7 @@ unsigned cli_columns (const struct cli_context *ctx)
     struct winsize size;
     if (ioctl (STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         return size.ws_col;
-    return 80;
+    return 0;
 }
 
 void cli_set_command (struct cli_context *ctx, const struct cli_command *command)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "proto/base/quantity.h"
+#include "proto/base/strbuf.h"
 #include "proto/cli/command.h"
 #include "proto/cli/metas.h"
 #include "proto/conf/conf.h"
@@ -41,11 +42,13 @@ void cli_set_operands (struct cli_context *ctx, const struct cli_operands *opera
 
 /* Prints the help of one command on stdout, with the options every command takes. */
 void cli_print_help (const struct cli_command *command);
+/* The same without its name and what every command takes. */
+void cli_help_text (const struct cli_command *command, struct strbuf *out);
 
 /* Runs `nui`: argv[0] or the first word names a command of the tables, which end with NULL.
  * links: the table whose commands are installed as links of their own (Maui's), or NULL. Returns
  * the exit code. */
-int cli_main (const struct cli_command *const *tables, const struct cli_command *links, int argc,
+int cli_main (const struct cli_command *const *const *tables, const struct cli_command *const *links, int argc,
               char **argv);
 
 /* Reads the configuration once. ERR_NOT_FOUND names the places looked at. */
@@ -75,7 +78,7 @@ struct rpcclient *cli_site (struct cli_context *ctx, const char *site, struct er
 const char *cli_site_name (struct cli_context *ctx, const char *site, struct err *err);
 struct event_base *cli_base (struct cli_context *ctx);
 
-/* Terminal width in columns, 80 when it is none. */
+/* Columns of the terminal that stdout is; 0: it is none. */
 unsigned cli_columns (const struct cli_context *ctx);
 
 /* Progress on stderr: nothing unless stderr is a terminal and more than a second has gone by, then

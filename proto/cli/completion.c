@@ -3,6 +3,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "proto/cli/client.h"
+
 static bool starts_option (const char *help, const char *at)
 {
     char before = at == help ? ' ' : at[-1];
@@ -44,17 +46,17 @@ static void append_options (const char *help, struct strbuf *out)
     strbuf_free (&list);
 }
 
-static bool has_command (const struct cli_command *const *tables, const char *name)
+static bool has_command (const struct cli_command *const *const *tables, const char *name)
 {
     for (; *tables; tables++)
-        for (const struct cli_command *c = *tables; c->name; c++)
-            if (strcmp (c->name, name) == 0)
+        for (const struct cli_command *const *c = *tables; *c; c++)
+            if (strcmp ((*c)->name, name) == 0)
                 return true;
     return false;
 }
 
 /* Words that only a daemon knows; left out when the command that lists them is not there. */
-static void append_dynamic (const struct cli_command *const *tables, struct strbuf *out)
+static void append_dynamic (const struct cli_command *const *const *tables, struct strbuf *out)
 {
     if (has_command (tables, "jobs"))
         strbuf_puts (out, "    case $cmd in\n"
@@ -65,7 +67,7 @@ static void append_dynamic (const struct cli_command *const *tables, struct strb
                           "    esac\n");
 }
 
-static void append_accounts (const struct cli_command *const *tables, struct strbuf *out)
+static void append_accounts (const struct cli_command *const *const *tables, struct strbuf *out)
 {
     if (has_command (tables, "balance"))
         strbuf_puts (out, "    -A|--account)\n"
@@ -74,15 +76,18 @@ static void append_accounts (const struct cli_command *const *tables, struct str
                           "        return ;;\n");
 }
 
-void cli_completion_bash (const struct cli_command *const *tables, const struct cli_command *links,
+void cli_completion_bash (const struct cli_command *const *const *tables, const struct cli_command *const *links,
                           struct strbuf *out)
 {
     strbuf_puts (out, "# bash completion for nui; made by: nui completion bash\n"
                       "_nui_options()\n{\n    case $1 in\n");
-    for (const struct cli_command *const *t = tables; *t; t++)
-        for (const struct cli_command *c = *t; c->name; c++) {
-            strbuf_printf (out, "    %s) echo '", c->name);
-            append_options (c->help, out);
+    for (const struct cli_command *const *const *t = tables; *t; t++)
+        for (const struct cli_command *const *c = *t; *c; c++) {
+            struct strbuf help = STRBUF_INIT;
+            cli_help_text (*c, &help);
+            strbuf_printf (out, "    %s) echo '", (*c)->name);
+            append_options (strbuf_text (&help), out);
+            strbuf_free (&help);
             strbuf_puts (out, "' ;;\n");
         }
     strbuf_puts (out, "    *) echo '--json --csv --noheader --config --help --version' ;;\n"
@@ -113,16 +118,16 @@ void cli_completion_bash (const struct cli_command *const *tables, const struct 
                       "    fi\n"
                       "    if [[ -z $cmd || $cmd == help ]]; then\n"
                       "        COMPREPLY=($(compgen -W 'help completion");
-    for (const struct cli_command *const *t = tables; *t; t++)
-        for (const struct cli_command *c = *t; c->name; c++)
-            strbuf_printf (out, " %s", c->name);
+    for (const struct cli_command *const *const *t = tables; *t; t++)
+        for (const struct cli_command *const *c = *t; *c; c++)
+            strbuf_printf (out, " %s", (*c)->name);
     strbuf_puts (out, "' -- \"$cur\"))\n"
                       "        return\n"
                       "    fi\n");
     append_dynamic (tables, out);
     strbuf_puts (out, "    COMPREPLY=($(compgen -f -- \"$cur\"))\n}\n\n"
                       "complete -o filenames -F _nui nui");
-    for (const struct cli_command *c = links; c && c->name; c++)
-        strbuf_printf (out, " %s", c->name);
+    for (const struct cli_command *const *c = links; c && *c; c++)
+        strbuf_printf (out, " %s", (*c)->name);
     strbuf_putc (out, '\n');
 }

@@ -5,6 +5,7 @@
 #include "proto/base/strbuf.h"
 #include "proto/cli/client.h"
 #include "proto/cli/completion.h"
+#include "proto/cli/said.h"
 #include "proto/cli/table.h"
 
 enum { NAMES_MAX = 256 };
@@ -14,27 +15,27 @@ static const char common_help[] =
 
 static const char *const own_commands[] = {"help", "completion", NULL};
 
-static const struct cli_command *find (const struct cli_command *const *tables, const char *name)
+static const struct cli_command *find (const struct cli_command *const *const *tables, const char *name)
 {
     for (; *tables; tables++)
-        for (const struct cli_command *c = *tables; c->name; c++)
-            if (strcmp (c->name, name) == 0)
-                return c;
+        for (const struct cli_command *const *c = *tables; *c; c++)
+            if (strcmp ((*c)->name, name) == 0)
+                return *c;
     return NULL;
 }
 
-static void names_of (const struct cli_command *const *tables, const char *names[NAMES_MAX + 3])
+static void names_of (const struct cli_command *const *const *tables, const char *names[NAMES_MAX + 3])
 {
     int n = 0;
     for (; *tables; tables++)
-        for (const struct cli_command *c = *tables; c->name && n < NAMES_MAX; c++)
-            names[n++] = c->name;
+        for (const struct cli_command *const *c = *tables; *c && n < NAMES_MAX; c++)
+            names[n++] = (*c)->name;
     for (int i = 0; own_commands[i]; i++)
         names[n++] = own_commands[i];
     names[n] = NULL;
 }
 
-static int unknown (const struct cli_command *const *tables, const char *name)
+static int unknown (const struct cli_command *const *const *tables, const char *name)
 {
     const char *names[NAMES_MAX + 3];
     names_of (tables, names);
@@ -44,36 +45,36 @@ static int unknown (const struct cli_command *const *tables, const char *name)
     return CLI_USAGE;
 }
 
-static bool group_printed (const struct cli_command *const *tables, const struct cli_command *at)
+static bool group_printed (const struct cli_command *const *const *tables, const struct cli_command *at)
 {
     for (; *tables; tables++)
-        for (const struct cli_command *c = *tables; c->name; c++) {
-            if (c == at)
+        for (const struct cli_command *const *c = *tables; *c; c++) {
+            if (*c == at)
                 return false;
-            if (strcmp (c->group, at->group) == 0)
+            if (strcmp ((*c)->group, at->group) == 0)
                 return true;
         }
     return false;
 }
 
-static void list_group (const struct cli_command *const *tables, const char *group,
+static void list_group (const struct cli_command *const *const *tables, const char *group,
                         struct strbuf *out)
 {
     strbuf_printf (out, "\n%s\n", group);
     for (; *tables; tables++)
-        for (const struct cli_command *c = *tables; c->name; c++)
-            if (strcmp (c->group, group) == 0)
-                strbuf_printf (out, "  %-14s %s\n", c->name, c->summary);
+        for (const struct cli_command *const *c = *tables; *c; c++)
+            if (strcmp ((*c)->group, group) == 0)
+                strbuf_printf (out, "  %-14s %s\n", (*c)->name, (*c)->summary);
 }
 
-static int print_overview (const struct cli_command *const *tables)
+static int print_overview (const struct cli_command *const *const *tables)
 {
     struct strbuf out = STRBUF_INIT;
     strbuf_puts (&out, "usage: nui COMMAND [options] [operands]\n");
-    for (const struct cli_command *const *t = tables; *t; t++)
-        for (const struct cli_command *c = *t; c->name; c++)
-            if (!group_printed (tables, c))
-                list_group (tables, c->group, &out);
+    for (const struct cli_command *const *const *t = tables; *t; t++)
+        for (const struct cli_command *const *c = *t; *c; c++)
+            if (!group_printed (tables, *c))
+                list_group (tables, (*c)->group, &out);
     strbuf_puts (&out, "\nAbout nui itself\n"
                        "  help           this list, or the help of one command: nui help COMMAND\n"
                        "  completion     nui completion bash: completion for the shell\n"
@@ -84,18 +85,44 @@ static int print_overview (const struct cli_command *const *tables)
     return rc;
 }
 
+void cli_help_text (const struct cli_command *command, struct strbuf *out)
+{
+    if (command->forms)
+        cli_forms_help (command, out);
+    else
+        strbuf_printf (out, command->options || command->text ? "%s\n" : "%s", command->help);
+    if (command->text)
+        strbuf_printf (out, "\n%s\n", command->text);
+    if (command->options) {
+        strbuf_putc (out, '\n');
+        cli_options_help (command->options, out);
+    }
+    const char *before = "\nexample: ";
+    for (const char *line = command->example; line && *line; line += strcspn (line, "\n"), line += *line == '\n') {
+        strbuf_printf (out, "%s%.*s\n", before, (int)strcspn (line, "\n"), line);
+        before = "         ";
+    }
+}
+
 void cli_print_help (const struct cli_command *command)
 {
     struct strbuf out = STRBUF_INIT;
-    size_t len = strlen (command->help);
-    strbuf_printf (&out, "nui %s: %s\n\n%s%s", command->name, command->summary, command->help,
-                   len > 0 && command->help[len - 1] == '\n' ? "" : "\n");
+    strbuf_printf (&out, "nui %s: %s\n\n", command->name, command->summary);
+    cli_help_text (command, &out);
+    if (out.data[out.len - 1] != '\n')
+        strbuf_putc (&out, '\n');
     strbuf_puts (&out, common_help);
     cli_output (&out);
     strbuf_free (&out);
 }
 
-static int run_help (const struct cli_command *const *tables, int argc, char **argv)
+static int command_run (struct cli_context *ctx, const struct cli_command *command, int argc, char **argv)
+{
+    cli_set_command (ctx, command);
+    return command->forms ? cli_run_forms (ctx, command, argc, argv) : command->run (ctx, argc, argv);
+}
+
+static int run_help (const struct cli_command *const *const *tables, int argc, char **argv)
 {
     if (argc < 2)
         return print_overview (tables);
@@ -106,15 +133,15 @@ static int run_help (const struct cli_command *const *tables, int argc, char **a
     return CLI_OK;
 }
 
-static int run_completion (const struct cli_command *const *tables,
-                           const struct cli_command *links, int argc, char **argv)
+static int run_completion (const struct cli_command *const *const *tables,
+                           const struct cli_command *const *links, int argc, char **argv)
 {
     struct strbuf out = STRBUF_INIT;
     if (argc == 2 && strcmp (argv[1], "bash") == 0) {
         cli_completion_bash (tables, links, &out);
     } else if (argc == 2 && strcmp (argv[1], "links") == 0) {
-        for (const struct cli_command *c = links; c && c->name; c++)
-            strbuf_printf (&out, "%s\n", c->name);
+        for (const struct cli_command *const *c = links; c && *c; c++)
+            strbuf_printf (&out, "%s\n", (*c)->name);
     } else {
         return cli_usage ("completion", "say 'bash' or 'links'");
     }
@@ -123,7 +150,7 @@ static int run_completion (const struct cli_command *const *tables,
     return rc;
 }
 
-static int run_command (const struct cli_command *const *tables, const struct cli_command *links,
+static int run_command (const struct cli_command *const *const *tables, const struct cli_command *const *links,
                         struct cli_context *ctx, int argc, char **argv)
 {
     bool asks_help = argc == 2 && strcmp (argv[1], "--help") == 0;
@@ -134,13 +161,12 @@ static int run_command (const struct cli_command *const *tables, const struct cl
     const struct cli_command *command = find (tables, argv[0]);
     if (!command)
         return unknown (tables, argv[0]);
-    cli_set_command (ctx, command);
-    return command->run (ctx, argc, argv);
+    return command_run (ctx, command, argc, argv);
 }
 
 /* Options before the command: those every command takes. Returns how many words were taken, or -1
  * with *exit_code. */
-static int leading_options (const struct cli_command *const *tables, struct cli_context *ctx,
+static int leading_options (const struct cli_command *const *const *tables, struct cli_context *ctx,
                             int argc, char **argv, int *exit_code)
 {
     int at = 1;
@@ -178,7 +204,7 @@ static int leading_options (const struct cli_command *const *tables, struct cli_
     return at;
 }
 
-int cli_main (const struct cli_command *const *tables, const struct cli_command *links, int argc,
+int cli_main (const struct cli_command *const *const *tables, const struct cli_command *const *links, int argc,
               char **argv)
 {
     /* A daemon that hangs up is an error to tell, not a signal to die of. */
@@ -190,9 +216,8 @@ int cli_main (const struct cli_command *const *tables, const struct cli_command 
     const char *name = argc > 0 ? (slash ? slash + 1 : argv[0]) : "nui";
     if (find (tables, name)) { /* called by a link */
         const struct cli_command *command = find (tables, name);
-        cli_set_command (ctx, command);
         argv[0] = (char *)(uintptr_t)command->name;
-        exit_code = command->run (ctx, argc, argv);
+        exit_code = command_run (ctx, command, argc, argv);
     } else {
         int at = leading_options (tables, ctx, argc, argv, &exit_code);
         if (at >= 0 && at >= argc) {

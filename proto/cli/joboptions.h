@@ -39,9 +39,9 @@ struct job_options {
     bool site_walltime;    /* a job that says no limit gets the site's */
 };
 
-#define JOB_TEXT(name, letter, place)                                                              \
+#define JOB_TEXT(name, letter, place, value, help)                                                 \
     {                                                                                              \
-        name, letter, CLI_OPT_STRING, offsetof (struct job_options, text[place]), 0, 0             \
+        name, letter, CLI_OPT_STRING, value, help, offsetof (struct job_options, text[place])      \
     }
 
 /* The job, in the arena, with grid, uuid and times; submitter "". Returns CLI_OK, or what the command

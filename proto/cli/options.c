@@ -18,10 +18,21 @@ struct parse {
     char **argv;
     int at; /* the argument being read */
     const char *command;
+    bool slots;     /* values is a union cli_value for each row */
+    uint64_t given; /* bit by row */
 };
 
 enum { COMMON_JSON, COMMON_CSV, COMMON_NOHEADER, COMMON_CONFIG, COMMON_HELP, COMMON_COUNT };
 static const char *const common_names[] = {"json", "csv", "noheader", "config", "help"};
+
+/* Where the value of an option goes, which counts as given from then on. */
+static char *option_place (struct parse *p, const struct cli_option *o)
+{
+    size_t row = (size_t)(o - p->table);
+    assert (row < 64 || !p->slots);
+    p->given |= row < 64 ? UINT64_C (1) << row : 0;
+    return p->values + (p->slots ? row * sizeof (union cli_value) : o->offset);
+}
 
 /* What became of one argument. */
 enum outcome { OUT_OK, OUT_USAGE, OUT_HELP };
@@ -40,7 +51,7 @@ static enum outcome usage (const struct parse *p, const char *fmt, ...)
     return OUT_USAGE;
 }
 
-static bool is_end (const struct cli_option *o)
+bool cli_option_ends (const struct cli_option *o)
 {
     return !o->name && !o->letter;
 }
@@ -49,7 +60,7 @@ static enum outcome unknown_long (const struct parse *p, const char *name)
 {
     const char *names[NAMES_MAX + COMMON_COUNT + 1];
     int n = 0;
-    for (const struct cli_option *o = p->table; !is_end (o) && n < NAMES_MAX; o++)
+    for (const struct cli_option *o = p->table; !cli_option_ends (o) && n < NAMES_MAX; o++)
         if (o->name)
             names[n++] = o->name;
     for (int i = 0; i < COMMON_COUNT; i++)
@@ -94,6 +105,9 @@ static int parse_number (const struct cli_option *o, const char *label, const ch
         break;
     default:
         rc = credit_parse (text, &number, err);
+        if (rc == 0 && (o->min || o->max) && (number < o->min || number > o->max))
+            rc = err_set (err, ERR_INVALID, "'%.80s' must %s", text,
+                          o->min > 0 ? "be more than nothing" : "not be negative");
         break;
     }
     if (rc < 0)
@@ -102,9 +116,9 @@ static int parse_number (const struct cli_option *o, const char *label, const ch
     return 0;
 }
 
-static enum outcome store (const struct parse *p, const struct cli_option *o, const char *text)
+static enum outcome store (struct parse *p, const struct cli_option *o, const char *text)
 {
-    char *to = p->values + o->offset;
+    char *to = option_place (p, o);
     char label[80];
     if (o->name)
         snprintf (label, sizeof label, "--%s", o->name);
@@ -133,10 +147,10 @@ static enum outcome store (const struct parse *p, const struct cli_option *o, co
     return OUT_OK;
 }
 
-static void set_flag (const struct parse *p, const struct cli_option *o)
+static void set_flag (struct parse *p, const struct cli_option *o)
 {
     bool yes = true;
-    memcpy (p->values + o->offset, &yes, sizeof yes);
+    memcpy (option_place (p, o), &yes, sizeof yes);
 }
 
 /* The value of an option that has none joined to it: the next argument. */
@@ -188,7 +202,7 @@ static enum outcome take_long (struct parse *p, const char *arg)
     memcpy (name, arg, len);
     name[len] = '\0';
     const char *joined = equals ? equals + 1 : NULL;
-    for (const struct cli_option *o = p->table; !is_end (o); o++) {
+    for (const struct cli_option *o = p->table; !cli_option_ends (o); o++) {
         if (!o->name || strcmp (o->name, name) != 0)
             continue;
         if (o->type == CLI_OPT_FLAG) {
@@ -208,7 +222,7 @@ static enum outcome take_long (struct parse *p, const char *arg)
 
 static const struct cli_option *find_letter (const struct parse *p, char letter)
 {
-    for (const struct cli_option *o = p->table; !is_end (o); o++)
+    for (const struct cli_option *o = p->table; !cli_option_ends (o); o++)
         if (o->letter == letter)
             return o;
     return NULL;
@@ -239,52 +253,98 @@ static bool is_operand (const struct parse *p, const char *arg)
     return arg[1] >= '0' && arg[1] <= '9' && !find_letter (p, arg[1]);
 }
 
-/* Every option is in the help text, from which completion is made too. */
-static void help_check (const struct cli_option *table, const char *help)
+/* --- help --------------------------------------------------------------------------------- */
+
+enum { HELP_LEFT = 26, HELP_WIDTH = 100 };
+
+void cli_help_wrap (const char *text, size_t left, struct strbuf *out)
 {
-    char word[64];
-    for (const struct cli_option *o = table; !is_end (o); o++) {
-        size_t len = o->name ? (size_t)snprintf (word, sizeof word, "--%s", o->name)
-                             : (size_t)snprintf (word, sizeof word, "-%c", o->letter);
-        const char *at = help;
-        while ((at = strstr (at, word)) && (isalnum ((unsigned char)at[len]) || at[len] == '-'))
-            at += len;
-        assert (at && "an option is missing in its command's help");
+    for (size_t at = left; *text;) {
+        size_t word = strcspn (text, " ");
+        if (at > left && at + 1 + word > HELP_WIDTH) {
+            strbuf_printf (out, "\n%*s", (int)left, "");
+            at = left;
+        }
+        strbuf_puts (out, at > left ? " " : "");
+        strbuf_append (out, text, word);
+        at += word + (at > left);
+        text += word;
+        text += strspn (text, " ");
     }
+    strbuf_putc (out, '\n');
+}
+
+void cli_options_help (const struct cli_option *o, struct strbuf *out)
+{
+    for (; !cli_option_ends (o); o++) {
+        char letter[] = {'-', o->letter, '\0'}, left[128];
+        snprintf (left, sizeof left, "  %s%s%s%s%s%s", o->letter ? letter : "  ",
+                  !o->name   ? ""
+                  : o->letter ? ", "
+                              : "  ",
+                  o->name ? "--" : "", o->name ? o->name : "", o->value ? " " : "", o->value ? o->value : "");
+        size_t length = strlen (left);
+        strbuf_puts (out, left);
+        if (length + 2 > HELP_LEFT)
+            strbuf_printf (out, "\n%*s", HELP_LEFT, "");
+        else
+            strbuf_printf (out, "%*s", (int)(HELP_LEFT - length), "");
+        cli_help_wrap (o->help ? o->help : "", HELP_LEFT, out);
+    }
+}
+
+/* --- a whole line ------------------------------------------------------------------------- */
+
+static const struct cli_option none[] = {{0}};
+
+static bool options_read (struct parse *p, unsigned flags, struct cli_operands *operands_out,
+                          int *exit_code_out)
+{
+    char **argv = p->argv;
+    int kept = 1; /* operands are moved to argv[1 …]; never past what was read */
+    bool only_operands = false;
+    enum outcome out = OUT_OK;
+    for (; p->at < p->argc && out == OUT_OK; p->at++) {
+        char *arg = argv[p->at];
+        if (only_operands || is_operand (p, arg)) {
+            argv[kept++] = arg;
+            only_operands |= (flags & CLI_STOP_AT_OPERAND) != 0;
+        } else if (strcmp (arg, "--") == 0) {
+            only_operands = true;
+        } else if (arg[1] == '-') {
+            out = take_long (p, arg + 2);
+        } else {
+            out = take_letters (p, arg + 1);
+        }
+    }
+    if (out == OUT_OK) {
+        *operands_out = (struct cli_operands){.count = kept - 1, .item = argv + 1};
+        if (!(flags & CLI_STOP_AT_OPERAND)) /* those are a script and its arguments */
+            cli_set_operands (p->ctx, operands_out);
+        return true;
+    }
+    if (out == OUT_HELP)
+        cli_print_help (cli_command (p->ctx));
+    *exit_code_out = out == OUT_HELP ? CLI_OK : CLI_USAGE;
+    return false;
 }
 
 bool cli_options (struct cli_context *ctx, const struct cli_option *table, unsigned flags,
                   void *values, int argc, char **argv, struct cli_operands *operands_out,
                   int *exit_code_out)
 {
-    struct parse p = {.ctx = ctx, .table = table, .values = values, .argc = argc, .argv = argv,
+    struct parse p = {.ctx = ctx, .table = table ? table : none, .values = values, .argc = argc, .argv = argv,
                       .at = 1, .command = argv[0]};
-    int kept = 1; /* operands are moved to argv[1 …]; never past what was read */
-    bool only_operands = false;
-    enum outcome out = OUT_OK;
-    for (; p.at < argc && out == OUT_OK; p.at++) {
-        char *arg = argv[p.at];
-        if (only_operands || is_operand (&p, arg)) {
-            argv[kept++] = arg;
-            only_operands |= (flags & CLI_STOP_AT_OPERAND) != 0;
-        } else if (strcmp (arg, "--") == 0) {
-            only_operands = true;
-        } else if (arg[1] == '-') {
-            out = take_long (&p, arg + 2);
-        } else {
-            out = take_letters (&p, arg + 1);
-        }
-    }
-    if (out == OUT_OK) {
-        *operands_out = (struct cli_operands){.count = kept - 1, .item = argv + 1};
-        if (!(flags & CLI_STOP_AT_OPERAND)) /* those are a script and its arguments */
-            cli_set_operands (ctx, operands_out);
-        return true;
-    }
-    if (out == OUT_HELP) {
-        cli_print_help (cli_command (ctx));
-        help_check (table, cli_command (ctx)->help);
-    }
-    *exit_code_out = out == OUT_HELP ? CLI_OK : CLI_USAGE;
-    return false;
+    return options_read (&p, flags, operands_out, exit_code_out);
+}
+
+bool cli_options_values (struct cli_context *ctx, const struct cli_option *table, unsigned flags,
+                         union cli_value *values, uint64_t *given_out, int argc, char **argv,
+                         struct cli_operands *operands_out, int *exit_code_out)
+{
+    struct parse p = {.ctx = ctx, .table = table ? table : none, .values = (char *)values, .argc = argc, .argv = argv,
+                      .at = 1, .command = argv[0], .slots = true};
+    bool go_on = options_read (&p, flags, operands_out, exit_code_out);
+    *given_out = p.given;
+    return go_on;
 }

@@ -6,9 +6,12 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "proto/base/arena.h"
+#include "proto/base/clock.h"
+#include "proto/cli/message.h"
 
 struct cell {
     bool is_null;
@@ -44,6 +47,11 @@ void table_destroy (struct table *table)
     free (table);
 }
 
+static bool is_text (const struct table_column *column)
+{
+    return column->type == TABLE_TEXT || column->type == TABLE_IDENTITY;
+}
+
 static const struct table_column *next_column (const struct table *table)
 {
     return &table->column[table->cells % table->columns];
@@ -69,7 +77,7 @@ static void add_value (struct table *table, enum table_type type, int64_t value)
 
 void table_text (struct table *table, const char *text)
 {
-    assert (next_column (table)->type == TABLE_TEXT);
+    assert (is_text (next_column (table)));
     add (table, text ? (struct cell){.text = arena_strdup (table->arena, text)}
                      : (struct cell){.is_null = true});
 }
@@ -137,6 +145,64 @@ uint32_t table_row_count (const struct table *table)
     return (uint32_t)(table->cells / table->columns);
 }
 
+/* --- rows from messages --------------------------------------------------------------------- */
+
+static void cell_of_text (struct table *table, const ProtobufCMessage *of, const ProtobufCFieldDescriptor *field)
+{
+    const char *text = field->type == PROTOBUF_C_TYPE_STRING ? message_text (of, field, table->arena)
+                       : field->type == PROTOBUF_C_TYPE_ENUM ? message_word (of, field, table->arena)
+                                                             : arena_printf (table->arena, "%lld",
+                                                                             (long long)message_integer (of, field));
+    add (table, (struct cell){.text = arena_strdup (table->arena, text), .is_null = !*text});
+}
+
+static void cell_of_field (struct table *table, const ProtobufCMessage *of, const ProtobufCFieldDescriptor *field)
+{
+    enum table_type type = next_column (table)->type;
+    if (type == TABLE_TEXT || type == TABLE_IDENTITY) {
+        cell_of_text (table, of, field);
+        return;
+    }
+    int64_t value = message_integer (of, field);
+    if (type == TABLE_CREDITS)
+        table_credits_wide (table, value, message_wide (of, field));
+    else if (type == TABLE_TIME)
+        table_time (table, value ? value : TIME_US_NONE);
+    else
+        add_value (table, type, type == TABLE_PPM && message_field_ends (field, "_milli") ? value * 1000 : value);
+}
+
+void table_cell (struct table *table, const ProtobufCMessage *message, const char *path)
+{
+    const ProtobufCFieldDescriptor *field;
+    const ProtobufCMessage *of = message_follow (message, path, &field);
+    if (of)
+        cell_of_field (table, of, field);
+    else
+        table_null (table);
+}
+
+void table_message (struct table *table, const ProtobufCMessage *message, const ProtobufCMessage *other)
+{
+    assert (table->cells % table->columns == 0);
+    table_message_rest (table, message, other);
+}
+
+void table_message_rest (struct table *table, const ProtobufCMessage *message, const ProtobufCMessage *other)
+{
+    for (size_t c = table->cells % table->columns; c < table->columns; c++) {
+        const struct table_column *column = &table->column[c];
+        const char *path = column->from ? column->from : column->key;
+        if (column->cell)
+            column->cell (table, message);
+        else if (!*path)
+            add (table, (struct cell){.text = is_text (column) ? "" : NULL});
+        else
+            table_cell (table, other && !message_field (message->descriptor, path) ? other : message, path);
+    }
+    table_end_row (table);
+}
+
 /* --- spelling of one cell ------------------------------------------------------------------- */
 
 /* A decimal with a fixed number of digits, rounded half away from zero, without floating point. */
@@ -168,6 +234,7 @@ static void cell_for_people (const struct table_column *column, const struct cel
                              struct strbuf *out)
 {
     char buf[QUANTITY_TEXT_MAX];
+    const char *slash;
     if (cell->is_null) {
         strbuf_putc (out, '-');
         return;
@@ -175,6 +242,10 @@ static void cell_for_people (const struct table_column *column, const struct cel
     switch (column->type) {
     case TABLE_TEXT:
         append_plain (out, cell->text);
+        break;
+    case TABLE_IDENTITY: /* an operator's stays whole: it is not a user's who is called alike */
+        slash = strstr (cell->text, "/operator/") ? NULL : strrchr (cell->text, '/');
+        append_plain (out, slash ? slash + 1 : cell->text);
         break;
     case TABLE_INT:
         strbuf_printf (out, "%" PRId64, cell->value);
@@ -209,7 +280,7 @@ static void cell_for_csv (const struct table_column *column, const struct cell *
         strbuf_puts (out, credit_format (cell->value, buf));
     } else if (column->type == TABLE_BOOL) {
         strbuf_puts (out, cell->value ? "true" : "false");
-    } else if (column->type != TABLE_TEXT) {
+    } else if (!is_text (column)) {
         cell_for_people (column, cell, out);
     } else if (!strpbrk (cell->text, ",\"\r\n")) {
         strbuf_puts (out, cell->text);
@@ -233,16 +304,14 @@ static void cell_for_json (const struct table_column *column, const struct cell 
     }
     switch (column->type) {
     case TABLE_TEXT:
+    case TABLE_IDENTITY:
         jsonout_text (json, cell->text);
         break;
     case TABLE_INT:
         jsonout_int (json, cell->value);
         break;
     case TABLE_CREDITS:
-        if (cell->text)
-            jsonout_text (json, cell->text);
-        else
-            jsonout_credits (json, cell->value);
+        jsonout_credits_wide (json, cell->value, cell->text ? cell->text : "");
         break;
     case TABLE_DURATION:
         jsonout_duration (json, cell->value);
@@ -281,36 +350,151 @@ static void put_padded (struct strbuf *out, const char *text, size_t width, bool
     strbuf_puts (out, last ? "\n" : "  ");
 }
 
-void table_to_text (const struct table *table, bool noheader, bool colour, struct strbuf *out)
+/* --- years and zones: once for a column, once for a table ------------------------------------- */
+
+static int year_of (time_us t)
 {
-    size_t *width = calloc (table->columns, sizeof *width);
-    char **text = calloc (table->cells + 1, sizeof *text);
-    assert (width && text);
-    for (uint32_t c = 0; c < table->columns && !noheader; c++)
-        width[c] = width_of (table->column[c].title);
+    time_t seconds = (time_t)(t / US_PER_S);
+    struct tm tm = {0};
+    localtime_r (&seconds, &tm);
+    return tm.tm_year + 1900;
+}
+
+static const struct cell *cell_at (const struct table *table, uint32_t row, uint32_t column)
+{
+    return &table->cell[(size_t)row * table->columns + column];
+}
+
+static bool is_moment (const struct table *table, uint32_t row, uint32_t column)
+{
+    const struct cell *cell = cell_at (table, row, column);
+    return table->column[column].type == TABLE_TIME && !cell->is_null && cell->value != TIME_US_MAX;
+}
+
+/* Whether a moment of the column is in another year than now: then all of it says which. */
+static bool years_shown (const struct table *table, uint32_t column, time_us now)
+{
+    for (uint32_t r = 0; r < table_row_count (table) && now; r++)
+        if (is_moment (table, r, column) && year_of (cell_at (table, r, column)->value) != year_of (now))
+            return true;
+    return false;
+}
+
+/* "STARTTIME (CET)": the first column of moments says in which zones all are, "CET/CEST" where they differ. */
+static void title_put (const struct table *table, uint32_t column, const struct table_look *look, struct strbuf *out)
+{
+    struct tm tm;
+    char zone[2][16] = {"", ""};
+    int zones = 0;
+    strbuf_puts (out, table->column[column].title);
+    for (uint32_t c = 0; c < column; c++)
+        if (table->column[c].type == TABLE_TIME)
+            return;
+    if (!look->zone || table->column[column].type != TABLE_TIME)
+        return;
+    for (size_t i = 0; i < table->cells && zones < 2; i++) {
+        if (!is_moment (table, (uint32_t)(i / table->columns), (uint32_t)(i % table->columns)))
+            continue;
+        time_t seconds = (time_t)(table->cell[i].value / US_PER_S);
+        if (localtime_r (&seconds, &tm) && (zones == 0 || strcmp (zone[0], tm.tm_zone) != 0))
+            snprintf (zone[zones++], sizeof zone[0], "%s", tm.tm_zone);
+    }
+    if (zones)
+        strbuf_printf (out, " (%s%s%s)", zone[0], zones > 1 ? "/" : "", zone[1]);
+}
+
+/* --- widths ------------------------------------------------------------------------------------- */
+
+enum { SHORTENED_LEAST = 8 };
+
+/* Columns stand in the order of their importance: from the last one on, texts give up what the terminal has not. The first
+ * says which row it is and stays. */
+static void widths_fit (const struct table *table, const struct table_look *look, char *const *title, size_t *width)
+{
+    size_t all = 2 * ((size_t)table->columns - 1);
+    for (uint32_t c = 0; c < table->columns; c++)
+        all += width[c];
+    for (uint32_t c = table->columns; look->width && all > look->width && c-- > 1;) {
+        size_t least = look->noheader ? 0 : width_of (title[c]);
+        least = least > SHORTENED_LEAST ? least : SHORTENED_LEAST;
+        if (!is_text (&table->column[c]) || width[c] <= least)
+            continue;
+        size_t give = all - look->width;
+        give = give < width[c] - least ? give : width[c] - least;
+        width[c] -= give;
+        all -= give;
+    }
+}
+
+/* In place, so that it takes so many columns at most, the last of them a mark. */
+static void shorten (char **text, size_t width)
+{
+    static const char mark[] = "…";
+    size_t n = 0, at = 0;
+    if (width_of (*text) <= width)
+        return;
+    for (; (*text)[at]; at++) {
+        n += ((unsigned char)(*text)[at] & 0xc0) != 0x80;
+        if (n == width)
+            break;
+    }
+    struct strbuf out = STRBUF_INIT;
+    strbuf_append (&out, *text, at);
+    strbuf_puts (&out, mark);
+    free (*text);
+    *text = strbuf_steal (&out);
+}
+
+static char *cell_spelled (const struct table *table, size_t i, bool year)
+{
+    struct strbuf b = STRBUF_INIT;
+    uint32_t c = (uint32_t)(i % table->columns);
+    cell_for_people (&table->column[c], &table->cell[i], &b);
+    if (year && is_moment (table, (uint32_t)(i / table->columns), c))
+        strbuf_printf (&b, " %d", year_of (table->cell[i].value));
+    return strbuf_steal (&b);
+}
+
+void table_to_text (const struct table *table, struct table_look look, struct strbuf *out)
+{
+    uint32_t columns = table->columns;
+    size_t *width = calloc (columns, sizeof *width);
+    bool *year = calloc (columns, sizeof *year);
+    char **text = calloc (table->cells + columns, sizeof *text); /* the titles, then the cells */
+    assert (width && year && text);
+    for (uint32_t c = 0; c < columns; c++) {
+        struct strbuf title = STRBUF_INIT;
+        title_put (table, c, &look, &title);
+        text[c] = strbuf_steal (&title);
+        year[c] = years_shown (table, c, look.now);
+        width[c] = look.noheader ? 0 : width_of (text[c]);
+    }
     for (size_t i = 0; i < table->cells; i++) {
-        uint32_t c = (uint32_t)(i % table->columns);
-        struct strbuf b = STRBUF_INIT;
-        cell_for_people (&table->column[c], &table->cell[i], &b);
-        text[i] = strbuf_steal (&b);
-        size_t w = width_of (text[i]);
+        uint32_t c = (uint32_t)(i % columns);
+        text[columns + i] = cell_spelled (table, i, year[c]);
+        size_t w = width_of (text[columns + i]);
         width[c] = w > width[c] ? w : width[c];
     }
-    if (!noheader) {
-        strbuf_puts (out, colour ? "\033[1m" : "");
-        for (uint32_t c = 0; c < table->columns; c++)
-            put_padded (out, table->column[c].title, width[c], table->column[c].type != TABLE_TEXT,
-                        c + 1 == table->columns);
-        strbuf_puts (out, colour ? "\033[0m" : "");
-    }
-    for (size_t i = 0; i < table->cells; i++) {
-        uint32_t c = (uint32_t)(i % table->columns);
-        put_padded (out, text[i], width[c], table->column[c].type != TABLE_TEXT,
-                    c + 1 == table->columns);
+    widths_fit (table, &look, text, width);
+    for (size_t i = 0; i < table->cells + columns; i++) {
+        uint32_t c = (uint32_t)(i % columns);
+        if (i >= columns || !look.noheader) {
+            strbuf_puts (out, look.colour && i == 0 ? "\033[1m" : "");
+            shorten (&text[i], width[c]);
+            put_padded (out, text[i], width[c], !is_text (&table->column[c]), c + 1 == columns);
+            strbuf_puts (out, look.colour && i == columns - 1 ? "\033[0m" : "");
+        }
         free (text[i]);
     }
     free (text);
+    free (year);
     free (width);
+}
+
+struct table_look cli_look (const struct cli_context *ctx)
+{
+    return (struct table_look){.noheader = cli_noheader (ctx), .colour = cli_colour (ctx), .zone = true,
+                               .width = cli_columns (ctx), .now = clock_now_us ()};
 }
 
 void table_to_csv (const struct table *table, bool noheader, struct strbuf *out)
@@ -324,14 +508,19 @@ void table_to_csv (const struct table *table, bool noheader, struct strbuf *out)
     }
 }
 
-void table_to_json_row (const struct table *table, uint32_t row, struct jsonout *json)
+void table_to_json_members (const struct table *table, uint32_t row, struct jsonout *json)
 {
     assert (row < table_row_count (table));
-    jsonout_object (json);
     for (uint32_t c = 0; c < table->columns; c++) {
         jsonout_key (json, table->column[c].key);
         cell_for_json (&table->column[c], &table->cell[(size_t)row * table->columns + c], json);
     }
+}
+
+void table_to_json_row (const struct table *table, uint32_t row, struct jsonout *json)
+{
+    jsonout_object (json);
+    table_to_json_members (table, row, json);
     jsonout_end (json);
 }
 
@@ -360,7 +549,7 @@ int table_print (struct table *table, struct cli_context *ctx)
     struct jsonout json = jsonout_make (&out);
     switch (cli_format (ctx)) {
     case CLI_TABLE:
-        table_to_text (table, cli_noheader (ctx), cli_colour (ctx), &out);
+        table_to_text (table, cli_look (ctx), &out);
         break;
     case CLI_JSON:
         table_to_json (table, &json);
@@ -374,20 +563,42 @@ int table_print (struct table *table, struct cli_context *ctx)
     return rc;
 }
 
+int table_print_done (struct table *table, struct cli_context *ctx)
+{
+    int rc = table_print (table, ctx);
+    table_destroy (table);
+    return rc;
+}
+
+int table_show (struct cli_context *ctx, const struct table_column *columns, uint32_t count, const void *items,
+                size_t item_count)
+{
+    struct table *table = table_create (columns, count);
+    const ProtobufCMessage *const *item = items;
+    for (size_t i = 0; i < item_count; i++)
+        table_message (table, item[i], NULL);
+    return table_print_done (table, ctx);
+}
+
 /* "Title:  value", the values in one column. */
-static void record_to_text (const struct table *table, struct strbuf *out)
+static void record_to_text (const struct table *table, struct table_look look, struct strbuf *out)
 {
     size_t width = 0;
+    char **title = calloc (table->columns, sizeof *title);
+    assert (title);
     for (uint32_t c = 0; c < table->columns; c++) {
-        size_t w = width_of (table->column[c].title);
-        width = w > width ? w : width;
+        struct strbuf text = STRBUF_INIT;
+        title_put (table, c, &look, &text);
+        title[c] = strbuf_steal (&text);
+        width = width_of (title[c]) > width ? width_of (title[c]) : width;
     }
     for (uint32_t c = 0; c < table->columns; c++) {
-        const char *title = table->column[c].title;
-        strbuf_printf (out, "%s:%*s", title, (int)(width - width_of (title)) + 2, "");
-        cell_for_people (&table->column[c], &table->cell[c], out);
-        strbuf_putc (out, '\n');
+        char *value = cell_spelled (table, c, years_shown (table, c, look.now));
+        strbuf_printf (out, "%s:%*s%s\n", title[c], (int)(width - width_of (title[c])) + 2, "", value);
+        free (value);
+        free (title[c]);
     }
+    free (title);
 }
 
 int table_print_record (struct table *table, struct cli_context *ctx)
@@ -400,7 +611,7 @@ int table_print_record (struct table *table, struct cli_context *ctx)
     if (cli_format (ctx) == CLI_JSON)
         table_to_json_row (table, 0, &json);
     else
-        record_to_text (table, &out);
+        record_to_text (table, cli_look (ctx), &out);
     int rc = cli_output (&out);
     strbuf_free (&out);
     return rc;

@@ -85,6 +85,8 @@ def may_include(area, target):
         return target in PROTO[area]
     if area in ROOMS and not target.startswith("proto/"):
         return target in ROOMS[area]
+    if area == "cli":
+        return target == "proto/cli"
     part, _, folder = area.partition("/")
     if part not in PARTS:
         return True
@@ -111,7 +113,7 @@ def may_include(area, target):
 
 
 def source_files(root):
-    for top in ("proto",) + PARTS:
+    for top in ("proto", "cli") + PARTS:
         for folder, _, names in os.walk(os.path.join(root, top)):
             for name in sorted(names):
                 if name.endswith((".c", ".h", ".cc", ".cpp")):

@@ -114,7 +114,7 @@ static const struct table_column columns[] = {
     {"wall_s", "SECONDS", TABLE_PPM, 2},
 };
 
-static int table_show (struct cli_context *ctx, const struct command *c)
+static int results_show (struct cli_context *ctx, const struct command *c)
 {
     struct table *t = table_create (columns, sizeof columns / sizeof columns[0]);
     for (uint32_t i = 0; i < c->count; i++) {
@@ -280,7 +280,7 @@ int gridcmd_run (struct cli_context *ctx, const struct gridcmd_args *args)
         rc = gridpage_write (c->grid, args->grid, c->run, c->count, args->report, &err);
     if (!rc && args->report)
         fprintf (stderr, "nui sim: the page is %s/index.html\n", args->report);
-    code = rc ? cli_fail ("sim", &err) : table_show (ctx, c);
+    code = rc ? cli_fail ("sim", &err) : results_show (ctx, c);
     for (uint32_t i = 0; i < c->count; i++)
         grid_run_free (&c->run[i]);
     grid_destroy (c->grid);

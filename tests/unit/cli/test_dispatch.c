@@ -18,15 +18,17 @@ static int run (struct cli_context *ctx, int argc, char **argv)
     return operands.count == 3 ? CLI_FAILED : CLI_OK;
 }
 
-static const struct cli_command grid[] = {
-    {"jobs", "Users, on the grid", "list my jobs", run, "usage: nui jobs [--mine]\n"},
-    {"submit", "Users, on the grid", "send a job", run,
-     "usage: nui submit [-t|--walltime T] SCRIPT\n  --stage-in URL=PATH  fetch; see --stage-out\n"},
-    {0}};
-static const struct cli_command cluster[] = {
-    {"showq", "On a cluster", "list the queue", run, "usage: nui showq [-r]"},
-    {0}};
-static const struct cli_command *const tables[] = {grid, cluster, NULL};
+static const struct cli_command jobs = {
+    .name = "jobs", .group = "Users, on the grid", .summary = "list my jobs", .run = run,
+    .help = "usage: nui jobs [--mine]\n"};
+static const struct cli_command submit = {
+    .name = "submit", .group = "Users, on the grid", .summary = "send a job", .run = run,
+    .help = "usage: nui submit [-t|--walltime T] SCRIPT\n  --stage-in URL=PATH  fetch; see --stage-out\n"};
+static const struct cli_command showq = {
+    .name = "showq", .group = "On a cluster", .summary = "list the queue", .run = run, .help = "usage: nui showq [-r]"};
+static const struct cli_command *const grid[] = {&jobs, &submit, NULL};
+static const struct cli_command *const cluster[] = {&showq, NULL};
+static const struct cli_command *const *const tables[] = {grid, cluster, NULL};
 
 static int call (const char *line)
 {

@@ -19,19 +19,19 @@ struct args {
 };
 
 static const struct cli_option options[] = {
-    {"user", 'u', CLI_OPT_STRING, offsetof (struct args, user), 0, 0},
-    {"stop", 's', CLI_OPT_OPTIONAL, offsetof (struct args, stop), 0, 0},
-    {"all", 'a', CLI_OPT_FLAG, offsetof (struct args, all), 0, 0},
-    {NULL, 'r', CLI_OPT_FLAG, offsetof (struct args, running), 0, 0},
-    {"walltime", 't', CLI_OPT_DURATION, offsetof (struct args, length), 0, 0},
-    {"at", 0, CLI_OPT_TIME, offsetof (struct args, at), 0, 0},
-    {"since", 0, CLI_OPT_PAST, offsetof (struct args, since), 0, 0},
-    {"period", 0, CLI_OPT_PERIOD, offsetof (struct args, period), 0, 0},
-    {"tasks", 'n', CLI_OPT_COUNT, offsetof (struct args, tasks), 1, 1000},
-    {"nice", 0, CLI_OPT_INT, offsetof (struct args, nice), -20, 20},
-    {"mem", 0, CLI_OPT_MEMORY, offsetof (struct args, mem_mb), 0, 0},
-    {"max-cost", 0, CLI_OPT_CREDITS, offsetof (struct args, cost), 0, 0},
-    {"component", 0, CLI_OPT_LIST, offsetof (struct args, component), 0, 0},
+    {"user", 'u', CLI_OPT_STRING, NULL, NULL, offsetof (struct args, user)},
+    {"stop", 's', CLI_OPT_OPTIONAL, NULL, NULL, offsetof (struct args, stop)},
+    {"all", 'a', CLI_OPT_FLAG, NULL, NULL, offsetof (struct args, all)},
+    {NULL, 'r', CLI_OPT_FLAG, NULL, NULL, offsetof (struct args, running)},
+    {"walltime", 't', CLI_OPT_DURATION, NULL, NULL, offsetof (struct args, length)},
+    {"at", 0, CLI_OPT_TIME, NULL, NULL, offsetof (struct args, at)},
+    {"since", 0, CLI_OPT_PAST, NULL, NULL, offsetof (struct args, since)},
+    {"period", 0, CLI_OPT_PERIOD, NULL, NULL, offsetof (struct args, period)},
+    {"tasks", 'n', CLI_OPT_COUNT, NULL, NULL, offsetof (struct args, tasks), 1, 1000},
+    {"nice", 0, CLI_OPT_INT, NULL, NULL, offsetof (struct args, nice), -20, 20},
+    {"mem", 0, CLI_OPT_MEMORY, NULL, NULL, offsetof (struct args, mem_mb)},
+    {"max-cost", 0, CLI_OPT_CREDITS, NULL, NULL, offsetof (struct args, cost)},
+    {"component", 0, CLI_OPT_LIST, NULL, NULL, offsetof (struct args, component)},
     {0}};
 
 static int never (struct cli_context *ctx, int argc, char **argv)

@@ -49,16 +49,16 @@ static void as_a_table (void **state)
     (void)state;
     struct table *t = sample ();
     struct strbuf out = STRBUF_INIT;
-    table_to_text (t, false, false, &out);
+    table_to_text (t, (struct table_look){.noheader = false, .colour = false}, &out);
     assert_string_equal (strbuf_text (&out),
                          "JOBNAME         PROC  COST  REMAINING            STARTTIME    XF  HELD\n"
                          "alpha.17           8  12.5    1:00:00  Sat Nov 21 14:30:00  1.26   yes\n"
                          "a,\"b\"??[31mé  -12345     -          -                    -  0.00     -\n");
     strbuf_clear (&out);
-    table_to_text (t, true, true, &out);
+    table_to_text (t, (struct table_look){.noheader = true, .colour = true}, &out);
     assert_null (strstr (strbuf_text (&out), "JOBNAME"));
     strbuf_clear (&out);
-    table_to_text (t, false, true, &out);
+    table_to_text (t, (struct table_look){.noheader = false, .colour = true}, &out);
     assert_memory_equal (strbuf_text (&out), "\033[1mJOBNAME", 11);
     strbuf_free (&out);
     table_destroy (t);
@@ -108,7 +108,7 @@ static void nothing_to_show (void **state)
     strbuf_clear (&out);
     table_to_csv (t, true, &out);
     assert_string_equal (strbuf_text (&out), "");
-    table_to_text (t, false, false, &out);
+    table_to_text (t, (struct table_look){.noheader = false, .colour = false}, &out);
     assert_string_equal (strbuf_text (&out),
                          "JOBNAME  PROC  COST  REMAINING  STARTTIME  XF  HELD\n");
     strbuf_free (&out);

@@ -1,11 +1,11 @@
-/* nui: the one client; joins the tables of commands of the parts that were built. */
+/* nui: the program that people run. It joins the commands of the parts that were built and does nothing else. */
 #include <stddef.h>
 
 #include "proto/cli/client.h"
 
 int main (int argc, char **argv)
 {
-    static const struct cli_command *const tables[] = {
+    static const struct cli_command *const *const tables[] = {
 #ifdef NUI_HAVE_META_CLI
         meta_commands,
 #endif
@@ -20,7 +20,7 @@ int main (int argc, char **argv)
 #endif
         NULL,
     };
-    const struct cli_command *links = NULL;
+    const struct cli_command *const *links = NULL;
 #ifdef NUI_HAVE_LOCAL_CLI
     links = local_commands;
 #endif
