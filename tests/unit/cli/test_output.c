@@ -64,6 +64,66 @@ static void as_a_table (void **state)
     table_destroy (t);
 }
 
+/* 80, 120, 200 columns: the last texts give way, the first and the numbers stay; elsewhere nothing is shortened. */
+static void fits_the_terminal (void **state)
+{
+    (void)state;
+    static const struct table_column wide[] = {
+        {"id", "Id", TABLE_TEXT}, {"what", "What", TABLE_TEXT}, {"n", "N", TABLE_INT}, {"why", "Why", TABLE_TEXT}};
+    static const unsigned columns_of[] = {80, 120, 200, 0};
+    static const unsigned wanted[] = {80, 120, 200, 40 + 2 + 60 + 2 + 6 + 2 + 120};
+    char text[121];
+    struct table *t = table_create (wide, 4);
+    memset (text, 'x', 120);
+    text[120] = '\0';
+    table_printf (t, "%.40s", text);
+    table_printf (t, "é%.59s", text);
+    table_int (t, 123456);
+    table_text (t, text);
+    table_end_row (t);
+    for (int i = 0; i < 4; i++) {
+        struct strbuf out = STRBUF_INIT;
+        table_to_text (t, (struct table_look){.noheader = true, .width = columns_of[i]}, &out);
+        const char *line = strbuf_text (&out);
+        unsigned seen = 0;
+        for (const char *c = line; *c && *c != '\n'; c++)
+            seen += ((unsigned char)*c & 0xc0) != 0x80;
+        assert_int_equal (seen, wanted[i]);
+        assert_non_null (strstr (line, "  123456  "));
+        assert_memory_equal (line, text, 40);
+        assert_int_equal (columns_of[i] != 0, strstr (line, "…") != NULL);
+        strbuf_free (&out);
+    }
+    table_destroy (t);
+}
+
+static void years_and_zones (void **state)
+{
+    (void)state;
+    static const struct table_column two[] = {{"from", "From", TABLE_TIME}, {"to", "To", TABLE_TIME}};
+    struct table_look look = {.now = INT64_C (1795271400) * US_PER_S, .zone = true};
+    struct strbuf out = STRBUF_INIT;
+    struct table *t = table_create (two, 2);
+    table_time (t, INT64_C (1795271400) * US_PER_S);
+    table_time (t, INT64_C (1795271400) * US_PER_S);
+    table_end_row (t);
+    table_time (t, INT64_C (1795271400) * US_PER_S);
+    table_time (t, INT64_C (1000004640) * US_PER_S);
+    table_end_row (t);
+    table_to_text (t, look, &out);
+    assert_string_equal (strbuf_text (&out),
+                         "         From (UTC)                        To\n"
+                         "Sat Nov 21 14:30:00  Sat Nov 21 14:30:00 2026\n"
+                         "Sat Nov 21 14:30:00  Sun Sep  9 03:04:00 2001\n");
+    strbuf_clear (&out);
+    setenv ("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+    tzset ();
+    table_to_text (t, look, &out);
+    assert_memory_equal (strbuf_text (&out), "    From (CET/CEST)  ", 21);
+    strbuf_free (&out);
+    table_destroy (t);
+}
+
 static void as_csv (void **state)
 {
     (void)state;
@@ -193,7 +253,8 @@ int main (void)
         cmocka_unit_test_setup (as_a_table, utc), cmocka_unit_test_setup (as_csv, utc),
         cmocka_unit_test_setup (as_json, utc),    cmocka_unit_test (nothing_to_show),
         cmocka_unit_test (a_record),              cmocka_unit_test (full_disk_is_told),
-        cmocka_unit_test (nested_json),
+        cmocka_unit_test (nested_json),           cmocka_unit_test (fits_the_terminal),
+        cmocka_unit_test_setup (years_and_zones, utc),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
