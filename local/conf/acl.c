@@ -1,6 +1,6 @@
 #include "local/conf/acl.h"
+#include "proto/base/mem.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +17,7 @@ static int append (struct acl_list *list, const struct acl_entry *entry, struct 
     if (list->count >= ACL_ENTRIES_MAX)
         return err_set (err, ERR_LIMIT, "more than %d entries in one access list",
                         ACL_ENTRIES_MAX);
-    if (list->count == list->cap) {
-        list->cap = list->cap ? list->cap * 2 : 8;
-        list->entry = realloc (list->entry, list->cap * sizeof *list->entry);
-        assert (list->entry && "out of memory");
-    }
+    list->entry = mem_grow (list->entry, &list->cap, list->count + 1, sizeof *list->entry);
     list->entry[list->count++] = *entry;
     return 0;
 }

@@ -1,11 +1,11 @@
 /* A simulation's log and machine, as the SIM parameters ask for them. Called by settings_read under SIMULATION. */
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "local/conf/settings_i.h"
 #include "local/trace/workload.h"
+#include "proto/base/mem.h"
 #include "proto/base/strbuf.h"
 
 static const time_us undated_before = INT64_C (365) * 86400 * US_PER_S;
@@ -22,9 +22,8 @@ static int numbers_compare (const void *a, const void *b)
 /* "1024" of Maui's trace is job alpha.1024, when all names are numbers and each is there once. */
 static void renumber (struct workload *w)
 {
-    uint64_t *number = malloc ((w->count + 1) * 2 * sizeof *number), *sorted = number + w->count;
+    uint64_t *number = mem_alloc ((w->count + 1) * 2 * sizeof *number), *sorted = number + w->count;
     bool good = w->count > 0;
-    assert (number);
     for (uint64_t i = 0; good && i < w->count; i++)
         good = w->job[i].name &&
                uint_parse (w->job[i].name, "job", 1, INT64_MAX / 2, &number[i], NULL) == 0;
@@ -119,8 +118,7 @@ static void cut (struct machine *m, uint32_t nodes)
 static int machine_nodes (struct settings *s, const struct machine *m, struct err *err)
 {
     uint32_t n = 0;
-    s->nodes.node = calloc (m->node_count + 1, sizeof *s->nodes.node);
-    assert (s->nodes.node);
+    s->nodes.node = mem_zero (m->node_count + 1, sizeof *s->nodes.node);
     for (uint32_t g = 0; g < m->group_count; g++)
         for (uint32_t i = 0; i < m->group[g].copies; i++, n++) {
             if (name_check ("node", m->name[n], err) != 0)

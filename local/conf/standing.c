@@ -10,6 +10,7 @@
 #include "local/conf/hosts.h"
 #include "local/core/access.h"
 #include "local/core/reserve.h"
+#include "proto/base/mem.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"
 
@@ -38,8 +39,7 @@ struct standing {
 
 struct standing *standing_create (const struct standing_site *site)
 {
-    struct standing *st = calloc (1, sizeof *st);
-    assert (st);
+    struct standing *st = mem_zero (1, sizeof *st);
     st->site = *site;
     return st;
 }
@@ -313,11 +313,7 @@ static void make (struct standing *st, struct cluster *c, const struct policy_st
     if (rc != 0) {
         note (st, s, err.text);
     } else {
-        if (st->count == st->cap) {
-            st->cap = st->cap ? st->cap * 2 : 16;
-            st->list = realloc (st->list, st->cap * sizeof *st->list);
-            assert (st->list);
-        }
+        st->list = mem_grow (st->list, &st->cap, st->count + 1, sizeof *st->list);
         st->list[st->count++] = one;
         st->changed = true;
     }
@@ -347,9 +343,8 @@ static void refill (struct standing *st, struct cluster *c, const struct policy_
 static bool in_use (const struct cluster *c, const struct rsv_view *view)
 {
     uint32_t count = cluster_job_count (c, JOB_RUNNING) + cluster_job_count (c, JOB_STARTING);
-    struct job_id *id = calloc (count + 1, sizeof *id);
+    struct job_id *id = mem_zero (count + 1, sizeof *id);
     bool used = false;
-    assert (id);
     uint32_t n = cluster_job_list (c, JOB_RUNNING, id, count);
     n += cluster_job_list (c, JOB_STARTING, id + n, count - n);
     for (uint32_t i = 0; !used && i < n; i++) {
@@ -408,8 +403,7 @@ static void instances_keep (struct standing *st, struct cluster *c, time_us now)
 static void instances_make (struct standing *st, struct cluster *c, time_us now)
 {
     const struct policy *p = cluster_policy (c);
-    uint32_t *order = calloc (p->standing_count + 1, sizeof *order);
-    assert (order);
+    uint32_t *order = mem_zero (p->standing_count + 1, sizeof *order);
     for (uint32_t i = 0; i < p->standing_count; i++) {
         uint32_t at = i;
         for (; at > 0 && p->standing[order[at - 1]].priority < p->standing[i].priority; at--)

@@ -1,6 +1,5 @@
 #include "local/core/access.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,8 +38,7 @@ static void bounds_make (struct access *a, uint32_t which, uint8_t type)
             n += a->open[i]->spec.acl[k].type == type;
     }
     free (a->bound[which]);
-    a->bound[which] = malloc ((n + 1) * sizeof *a->bound[which]);
-    assert (a->bound[which] && "out of memory");
+    a->bound[which] = mem_alloc ((n + 1) * sizeof *a->bound[which]);
     n = 0;
     for (uint32_t i = 0; i < a->count; i++) {
         for (uint32_t k = 0; k < a->open[i]->spec.acl_count; k++) {
@@ -117,13 +115,11 @@ static void cred_index_make (struct access *a, uint8_t kind)
     struct filling f = {0};
 
     each_cred (a, kind, most_of, &f);
-    f.first = calloc (f.most + 3, sizeof *f.first);
-    assert (f.first && "out of memory");
+    f.first = mem_zero (f.most + 3, sizeof *f.first);
     each_cred (a, kind, count_one, &f);
     for (uint32_t i = 0; i < f.most; i++)
         f.first[i + 2] += f.first[i + 1];
-    f.list = malloc ((f.first[f.most + 1] + 1) * sizeof *f.list);
-    assert (f.list && "out of memory");
+    f.list = mem_alloc ((f.first[f.most + 1] + 1) * sizeof *f.list);
     each_cred (a, kind, put_one, &f);
     free (a->first[kind]);
     free (a->list[kind]);
@@ -148,7 +144,7 @@ static void memo_clear (struct access *a)
     for (uint32_t i = 0; i < a->class_count; i++)
         free (a->class[i].grant);
     a->class_count = 1; /* class 0 */
-    a->class = grow (a->class, &a->class_cap, 1, sizeof *a->class);
+    a->class = mem_grow (a->class, &a->class_cap, 1, sizeof *a->class);
     a->class[0] = (struct access_class){.next = UINT32_MAX};
     memset (a->bucket, 0xFF, CLASS_BUCKETS * sizeof *a->bucket);
     memset (a->memo, 0, a->memo_cap * sizeof *a->memo);
@@ -157,13 +153,11 @@ static void memo_clear (struct access *a)
 
 static struct access *access_create (void)
 {
-    struct access *a = calloc (1, sizeof *a);
+    struct access *a = mem_zero (1, sizeof *a);
 
-    assert (a && "out of memory");
-    a->bucket = malloc (CLASS_BUCKETS * sizeof *a->bucket);
+    a->bucket = mem_alloc (CLASS_BUCKETS * sizeof *a->bucket);
     a->memo_cap = MEMO_FIRST;
-    a->memo = calloc (a->memo_cap, sizeof *a->memo);
-    assert (a->bucket && a->memo && "out of memory");
+    a->memo = mem_zero (a->memo_cap, sizeof *a->memo);
     memo_clear (a);
     return a;
 }
@@ -206,7 +200,7 @@ static void tables_make (struct cluster *c)
     struct access *a = c->access;
 
     a->count = 0;
-    a->open = grow (a->open, &a->cap, c->rsv_count + 1, sizeof (struct rsv *));
+    a->open = mem_grow (a->open, &a->cap, c->rsv_count + 1, sizeof (struct rsv *));
     for (uint32_t i = 0; i < c->rsv_count; i++) {
         if (c->rsv[i]->spec.kind == RSV_ADMIN)
             a->open[a->count++] = c->rsv[i];
@@ -218,10 +212,9 @@ static void tables_make (struct cluster *c)
     free (a->always);
     free (a->single);
     free (a->stamp);
-    a->always = malloc ((a->count + 1) * sizeof *a->always);
-    a->single = malloc ((a->count + 1) * sizeof *a->single);
-    a->stamp = calloc (a->count + 1, sizeof *a->stamp);
-    assert (a->always && a->single && a->stamp && "out of memory");
+    a->always = mem_alloc ((a->count + 1) * sizeof *a->always);
+    a->single = mem_alloc ((a->count + 1) * sizeof *a->single);
+    a->stamp = mem_zero (a->count + 1, sizeof *a->stamp);
     a->stamp_now = a->always_count = a->single_count = 0;
     for (uint32_t i = 0; i < a->count; i++) {
         if (a->open[i]->spec.flags & RSV_SINGLEUSE)
@@ -261,10 +254,10 @@ static uint32_t class_intern (struct access *a, const struct grant *grant, uint3
             return at;
     }
     at = a->class_count++;
-    a->class = grow (a->class, &a->class_cap, a->class_count, sizeof *a->class);
+    a->class = mem_grow (a->class, &a->class_cap, a->class_count, sizeof *a->class);
     own = &a->class[at];
     *own = (struct access_class){.count = count, .next = a->bucket[bucket]};
-    own->grant = heap_copy (grant, count * sizeof *grant);
+    own->grant = mem_copy (grant, count * sizeof *grant);
     a->bucket[bucket] = at;
     return at;
 }
@@ -301,8 +294,7 @@ static uint32_t class_find (struct access *a, const struct who *who)
     uint32_t class;
 
     if (a->count > 64)
-        q.grant = malloc (a->count * sizeof *q.grant);
-    assert (q.grant && "out of memory");
+        q.grant = mem_alloc (a->count * sizeof *q.grant);
     a->stamp_now++;
     for (int k = 0; k < CRED_KINDS; k++) {
         uint32_t id = who->cred[k];
@@ -358,8 +350,7 @@ static void memo_grow (struct access *a)
     uint32_t cap = a->memo_cap;
 
     a->memo_cap *= 2;
-    a->memo = calloc (a->memo_cap, sizeof *a->memo);
-    assert (a->memo && "out of memory");
+    a->memo = mem_zero (a->memo_cap, sizeof *a->memo);
     for (uint32_t i = 0; i < cap; i++) {
         if (old[i].class)
             *memo_place (a, &old[i].key) = old[i];
@@ -412,8 +403,7 @@ uint32_t access_shared (struct cluster *c)
 
     if (a == NULL || a->count == 0)
         return 0;
-    grant = malloc (a->count * sizeof *grant);
-    assert (grant && "out of memory");
+    grant = mem_alloc (a->count * sizeof *grant);
     for (uint32_t i = 0; i < a->count; i++) {
         if (a->open[i]->spec.flags & RSV_SHARED)
             grant[count++] = (struct grant){i, AFFINITY_NEUTRAL};
@@ -484,16 +474,15 @@ static void fence_put (struct cluster *c, uint32_t place, const struct placement
 static void fences_make (struct cluster *c)
 {
     struct access *a = c->access;
-    uint32_t *fill = calloc (c->node_count + 1, sizeof *fill), total;
+    uint32_t *fill = mem_zero (c->node_count + 1, sizeof *fill), total;
 
     free (a->fence_first);
     free (a->fence);
     free (a->fenced);
     free (a->fenced_at);
-    a->fence_first = calloc (c->node_count + 2, sizeof *a->fence_first);
-    a->fenced_at = calloc (c->node_count + 1, sizeof *a->fenced_at);
-    a->fenced = malloc ((c->node_count + 1) * sizeof *a->fenced);
-    assert (fill && a->fence_first && a->fenced_at && a->fenced && "out of memory");
+    a->fence_first = mem_zero (c->node_count + 2, sizeof *a->fence_first);
+    a->fenced_at = mem_zero (c->node_count + 1, sizeof *a->fenced_at);
+    a->fenced = mem_alloc ((c->node_count + 1) * sizeof *a->fenced);
     for (uint32_t r = 0; r < a->count; r++) {
         for (uint32_t i = 0; i < a->open[r]->allocation.count; i++)
             a->fence_first[a->open[r]->allocation.item[i].node.v + 1]++;
@@ -507,8 +496,7 @@ static void fences_make (struct cluster *c)
         a->fence_first[n + 1] += a->fence_first[n];
     }
     total = a->fence_first[c->node_count];
-    a->fence = malloc ((total + 1) * sizeof *a->fence);
-    assert (a->fence && "out of memory");
+    a->fence = mem_alloc ((total + 1) * sizeof *a->fence);
     a->part_count = 0;
     for (uint32_t r = 0; r < a->count; r++) {
         for (uint32_t i = 0; i < a->open[r]->allocation.count; i++)

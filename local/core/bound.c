@@ -55,7 +55,7 @@ static void bound_begin (struct pass *p, uint32_t i, struct inside *in,
     timeline_run (in->tl, &w, chosen, end);
     if (p->tl && rsv->spec.kind == RSV_ADMIN) /* a firm one stands there for it until the commit */
         timeline_run (p->tl, &w, chosen, end);
-    own.item = heap_copy (own.item, own.count * sizeof *own.item);
+    own.item = mem_copy (own.item, own.count * sizeof *own.item);
     job_enter_running (p->c, slot, own, p->now);
     pass_started (p, slot, PLAN_RESERVED);
     if (rsv->spec.kind != RSV_ADMIN)

@@ -69,9 +69,8 @@ const uint32_t *rank_order (struct cluster *c)
     if (c->rank || (policy != NODEALLOC_MINRESOURCE && policy != NODEALLOC_PRIORITY &&
                     policy != NODEALLOC_FASTEST))
         return c->rank;
-    ranked = malloc ((c->node_count + 1) * sizeof *ranked);
-    c->rank = malloc ((c->node_count + 1) * sizeof *c->rank);
-    assert (ranked && c->rank && "out of memory");
+    ranked = mem_alloc ((c->node_count + 1) * sizeof *ranked);
+    c->rank = mem_alloc ((c->node_count + 1) * sizeof *c->rank);
     for (uint32_t n = 0; n < c->node_count; n++)
         ranked[n] = ranked_make (c, n);
     qsort (ranked, c->node_count, sizeof *ranked, ranked_compare);

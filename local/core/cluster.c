@@ -42,11 +42,7 @@ struct cluster *cluster_create (const struct policy *policy, const struct cluste
         err_set (err, ERR_INVALID, "cluster: the policy is not sealed");
         return NULL;
     }
-    c = calloc (1, sizeof *c);
-    if (c == NULL) {
-        err_set (err, ERR_NOMEM, "cluster: out of memory");
-        return NULL;
-    }
+    c = mem_zero (1, sizeof *c);
     policy_take (c, policy);
     c->freed_at = TIME_US_NONE;
     c->groups.site = NODESET_NONE;

@@ -1,6 +1,5 @@
 #include "local/core/copy.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "local/core/state.h"
@@ -68,11 +67,10 @@ static int switches_copy (const struct cluster *from, struct cluster *to, time_u
                           struct err *err)
 {
     const struct group_table *t = &from->groups;
-    struct switch_spec *spec = calloc (t->switch_count + 1, sizeof *spec);
-    struct node_id *list = calloc ((size_t)t->switch_count * from->node_count + 1, sizeof *list);
+    struct switch_spec *spec = mem_zero (t->switch_count + 1, sizeof *spec);
+    struct node_id *list = mem_zero ((size_t)t->switch_count * from->node_count + 1, sizeof *list);
     int rc;
 
-    assert (spec && list && "out of memory");
     for (uint32_t i = 0; i < t->switch_count; i++) {
         spec[i].level = t->switches[i].level;
         spec[i].node = list + (size_t)i * from->node_count;
@@ -88,10 +86,9 @@ static int switches_copy (const struct cluster *from, struct cluster *to, time_u
 int cluster_copy_site (const struct cluster *from, struct cluster *to, time_us now,
                        struct err *err)
 {
-    struct node_id *list = calloc (from->node_count + 1, sizeof *list);
+    struct node_id *list = mem_zero (from->node_count + 1, sizeof *list);
     int rc;
 
-    assert (list && "out of memory");
     rc = cluster_copy_nodes (from, to, UINT32_MAX, now, err);
     if (rc == 0)
         rc = sets_copy (from, to, list, now, err);

@@ -209,7 +209,7 @@ static void remember (struct pass *p, uint32_t slot, uint32_t blocks, bool over_
 {
     struct planner *pl = p->planner;
 
-    pl->verdict = grow (pl->verdict, &pl->verdict_cap, pl->verdict_count + 1,
+    pl->verdict = mem_grow (pl->verdict, &pl->verdict_cap, pl->verdict_count + 1,
                         sizeof *pl->verdict);
     pl->verdict[pl->verdict_count++] = (struct verdict){slot, (uint8_t)blocks, over_soft};
 }
@@ -295,7 +295,7 @@ static void within_fill (struct pass *p)
 
     if (p->plain || c->limited == 0 || c->slot_count / 2 > c->idle_count)
         return;
-    pl->within = grow (pl->within, &pl->within_cap, c->slot_count + 1, sizeof *pl->within);
+    pl->within = mem_grow (pl->within, &pl->within_cap, c->slot_count + 1, sizeof *pl->within);
     limits_active_check_many (c->limits, c->lj, c->slot_count, LIMIT_SOFT, p->now_s, pl->within);
     p->within = pl->within;
 }

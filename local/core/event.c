@@ -1,6 +1,5 @@
 /* Where every event begins: the clock, and a plan that was not committed is taken back, so that no event meets starts
  * that may never come about. What an event frees voids what passes keep. Called by all that changes a cluster. */
-#include <assert.h>
 #include <stdlib.h>
 
 #include "local/core/pass.h"
@@ -15,9 +14,8 @@ enum { SCRATCH_BYTES = 32 << 20 };
 
 struct planner *planner_create (void)
 {
-    struct planner *pl = calloc (1, sizeof *pl);
+    struct planner *pl = mem_zero (1, sizeof *pl);
 
-    assert (pl && "out of memory");
     pl->scratch = arena_create (SCRATCH_BYTES);
     return pl;
 }

@@ -1,4 +1,5 @@
 #include "local/core/fairshare.h"
+#include "proto/base/mem.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -35,10 +36,9 @@ static void table_grow (struct usage_table *t, uint32_t count)
         uint32_t cap = t->cap ? t->cap : 16;
         while (cap < count)
             cap *= 2;
-        t->window = realloc (t->window, cap * sizeof t->window[0]);
-        t->tail = realloc (t->tail, cap * sizeof t->tail[0]);
-        t->rate_micro = realloc (t->rate_micro, cap * sizeof t->rate_micro[0]);
-        assert (t->window && t->tail && t->rate_micro);
+        t->window = mem_resize (t->window, cap * sizeof t->window[0]);
+        t->tail = mem_resize (t->tail, cap * sizeof t->tail[0]);
+        t->rate_micro = mem_resize (t->rate_micro, cap * sizeof t->rate_micro[0]);
         t->cap = cap;
     }
     for (uint32_t i = t->count; i < count; i++) {
@@ -60,8 +60,7 @@ static void table_free (struct usage_table *t)
 struct fairshare *fairshare_create (const struct policy *policy, time_us now)
 {
     assert (policy->sealed);
-    struct fairshare *fs = calloc (1, sizeof *fs);
-    assert (fs);
+    struct fairshare *fs = mem_zero (1, sizeof *fs);
     fs->policy = policy;
     fs->interval = policy->fs_interval;
     fs->depth = policy->fs_depth;

@@ -242,7 +242,7 @@ int cluster_job_start (struct cluster *c, struct job_id id, const struct allocat
         return rc;
     cluster_settle (c);
     copy.count = allocation->count;
-    copy.item = heap_copy (allocation->item, allocation->count * sizeof *allocation->item);
+    copy.item = mem_copy (allocation->item, allocation->count * sizeof *allocation->item);
     job_leave_idle (c, slot);
     job_enter_running (c, slot, copy, started);
     job->backfilled = false;

@@ -1,4 +1,5 @@
 #include "local/core/limits.h"
+#include "proto/base/mem.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -75,8 +76,7 @@ static void usage_change (struct usage *u, const int64_t change[LIMIT_KINDS])
 static void table_grow (struct usage_table *t, uint32_t count)
 {
     uint32_t grown = t->count * 2 > count ? t->count * 2 : count + 15;
-    t->usage = realloc (t->usage, grown * sizeof t->usage[0]);
-    assert (t->usage);
+    t->usage = mem_resize (t->usage, grown * sizeof t->usage[0]);
     memset (t->usage + t->count, 0, (grown - t->count) * sizeof t->usage[0]);
     t->count = grown;
 }
@@ -106,9 +106,8 @@ static void pair_grow (struct pair_table *t)
 {
     struct pair_table old = *t;
     t->cap = old.cap ? old.cap * 2 : 64;
-    t->key = calloc (t->cap, sizeof t->key[0]);
-    t->usage = calloc (t->cap, sizeof t->usage[0]);
-    assert (t->key && t->usage);
+    t->key = mem_zero (t->cap, sizeof t->key[0]);
+    t->usage = mem_zero (t->cap, sizeof t->usage[0]);
     for (uint32_t i = 0; i < old.cap; i++) {
         if (!old.key[i])
             continue;
@@ -219,8 +218,7 @@ static bool qos_special (const struct policy_qos *q)
 static void kind_prepare (struct limits *l, enum cred_kind kind)
 {
     const struct policy *p = l->policy;
-    l->plain[kind] = calloc (p->cred_count[kind], sizeof l->plain[kind][0]);
-    assert (l->plain[kind]);
+    l->plain[kind] = mem_zero (p->cred_count[kind], sizeof l->plain[kind][0]);
     for (uint32_t i = 0; i < p->cred_count[kind]; i++) {
         const struct policy_cred *c = &p->cred[kind][i];
         plain_fill (&l->plain[kind][i], &c->limits);
@@ -238,14 +236,12 @@ static void kind_prepare (struct limits *l, enum cred_kind kind)
 struct limits *limits_create (const struct policy *policy)
 {
     assert (policy->sealed);
-    struct limits *l = calloc (1, sizeof *l);
-    assert (l);
+    struct limits *l = mem_zero (1, sizeof *l);
     l->policy = policy;
     l->any_idle = policy->system_limits.idle_mask != 0;
     for (int k = 0; k < CRED_KINDS; k++)
         kind_prepare (l, (enum cred_kind)k);
-    struct plain_limits *system = calloc (1, sizeof *system);
-    assert (system);
+    struct plain_limits *system = mem_zero (1, sizeof *system);
     plain_fill (system, &policy->system_limits);
     l->plain[LIMIT_OBJECT_SYSTEM] = system;
     l->active.any[LIMIT_OBJECT_SYSTEM] = policy->system_limits.active_mask != 0;
@@ -665,8 +661,7 @@ static void slack_make (const struct limits *l, struct slack *k, enum limit_leve
         if (!l->active.any[o])
             continue;
         k->count[o] = (named > used ? named : used) + 1;
-        k->row[o] = malloc ((size_t)k->count[o] * k->kinds * sizeof *k->row[o]);
-        assert (k->row[o]);
+        k->row[o] = mem_alloc ((size_t)k->count[o] * k->kinds * sizeof *k->row[o]);
         for (uint32_t id = 0; id < k->count[o]; id++) {
             uint32_t place = o < CRED_KINDS && id < named ? l->policy->cred_index[o][id] : 0;
             slack_row (l, k, o, id, place, level, now_s, k->row[o] + (size_t)id * k->kinds);

@@ -36,7 +36,7 @@ static void changed_add (struct planner *pl, struct changed_node one)
 
     if (place >= known) {
         pl->changed_at =
-            grow (pl->changed_at, &pl->changed_at_cap, place + 1, sizeof *pl->changed_at);
+            mem_grow (pl->changed_at, &pl->changed_at_cap, place + 1, sizeof *pl->changed_at);
         memset (pl->changed_at + known, 0, (pl->changed_at_cap - known) * sizeof *pl->changed_at);
     }
     at = &pl->changed_at[place];
@@ -61,7 +61,7 @@ void memo_changed (struct planner *pl, const struct allocation *a, time_us until
         return;
     }
     pl->changed =
-        grow (pl->changed, &pl->changed_cap, pl->changed_count + a->count + 1, sizeof *pl->changed);
+        mem_grow (pl->changed, &pl->changed_cap, pl->changed_count + a->count + 1, sizeof *pl->changed);
     for (uint32_t i = 0; i < a->count; i++)
         changed_add (pl, (struct changed_node){a->item[i].node.v, until, freed});
 }
@@ -166,7 +166,7 @@ static void note (struct pass *p, const struct memo *m)
     struct planner *pl = p->planner;
 
     pl->memo_next =
-        grow (pl->memo_next, &pl->memo_next_cap, pl->memo_next_count + 1, sizeof *pl->memo_next);
+        mem_grow (pl->memo_next, &pl->memo_next_cap, pl->memo_next_count + 1, sizeof *pl->memo_next);
     pl->memo_next[pl->memo_next_count++] = *m;
 }
 

@@ -1,5 +1,4 @@
 /* Events of nodes, and all that is a sum over them, made anew before anything is asked (nodes_settle). */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,16 +37,14 @@ static void nodes_grow (struct cluster *c)
 {
     uint32_t cap = c->node_cap ? c->node_cap * 2 : 64;
 
-    c->node = realloc (c->node, cap * sizeof *c->node);
-    c->node_state = realloc (c->node_state, cap);
-    c->load_milli = realloc (c->load_milli, cap * sizeof *c->load_milli);
-    c->usage = realloc (c->usage, cap * sizeof *c->usage);
-    c->cap = realloc (c->cap, (size_t)cap * c->dims * sizeof *c->cap);
-    c->free = realloc (c->free, (size_t)cap * c->dims * sizeof *c->free);
-    c->node_jobs = realloc (c->node_jobs, cap * sizeof *c->node_jobs);
-    c->open.word = realloc (c->open.word, bitset_words (cap) * sizeof *c->open.word);
-    assert (c->node && c->node_state && c->load_milli && c->usage && c->cap && c->free && c->node_jobs &&
-            c->open.word && "out of memory");
+    c->node = mem_resize (c->node, cap * sizeof *c->node);
+    c->node_state = mem_resize (c->node_state, cap);
+    c->load_milli = mem_resize (c->load_milli, cap * sizeof *c->load_milli);
+    c->usage = mem_resize (c->usage, cap * sizeof *c->usage);
+    c->cap = mem_resize (c->cap, (size_t)cap * c->dims * sizeof *c->cap);
+    c->free = mem_resize (c->free, (size_t)cap * c->dims * sizeof *c->free);
+    c->node_jobs = mem_resize (c->node_jobs, cap * sizeof *c->node_jobs);
+    c->open.word = mem_resize (c->open.word, bitset_words (cap) * sizeof *c->open.word);
     memset (c->open.word + bitset_words (c->node_cap), 0,
             (bitset_words (cap) - bitset_words (c->node_cap)) * sizeof *c->open.word);
     c->open.bit_count = cap;

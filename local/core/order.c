@@ -91,7 +91,7 @@ static void fairshare_factors_set (struct cluster *c)
 
     for (uint32_t kind = 0; kind < CRED_KINDS; kind++) {
         uint32_t count = fairshare_count (c->fairshare, (enum cred_kind)kind);
-        factor = grow (factor, &cap, count + 1, sizeof *factor);
+        factor = mem_grow (factor, &cap, count + 1, sizeof *factor);
         fairshare_factors (c->fairshare, (enum cred_kind)kind, factor, count);
         priority_fairshare_set (c->priority, (enum cred_kind)kind, factor, count,
                                 fairshare_factor_other (c->fairshare, (enum cred_kind)kind));
@@ -199,8 +199,8 @@ void order_make (struct pass *p)
     p->count = c->idle_count;
     if (p->count > cap) {
         uint32_t mark_cap = cap, row_cap = cap;
-        pl->order = grow (pl->order, &cap, p->count, sizeof *pl->order);
-        pl->mark = grow (pl->mark, &mark_cap, p->count, sizeof *pl->mark);
+        pl->order = mem_grow (pl->order, &cap, p->count, sizeof *pl->order);
+        pl->mark = mem_grow (pl->mark, &mark_cap, p->count, sizeof *pl->mark);
         pl->row = grow_lines (pl->row, &row_cap, p->count, sizeof *pl->row);
         pl->order_cap = cap;
     }
@@ -220,8 +220,8 @@ void order_make (struct pass *p)
     use_moved = priority_use_weighs (c->policy) && use_set (p);
     if (pl->pair_cap < p->count) {
         uint32_t spare_cap = pl->pair_cap;
-        pl->spare = grow (pl->spare, &spare_cap, p->count, sizeof *pl->spare);
-        pl->pair = grow (pl->pair, &pl->pair_cap, p->count, sizeof *pl->pair);
+        pl->spare = mem_grow (pl->spare, &spare_cap, p->count, sizeof *pl->spare);
+        pl->pair = mem_grow (pl->pair, &pl->pair_cap, p->count, sizeof *pl->pair);
     }
     if (c->slot_count / 2 > c->idle_count)
         priorities_idle (p, use_moved);

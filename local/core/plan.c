@@ -78,7 +78,7 @@ static bool reservations_store (struct cluster *c, const struct plan *plan)
         changed = true;
         job->reserved_start = r->start;
         if (r->allocation.count)
-            job->reserved.item = grow (job->reserved.item, &job->reserved_cap,
+            job->reserved.item = mem_grow (job->reserved.item, &job->reserved_cap,
                                        r->allocation.count, sizeof *job->reserved.item);
         job->reserved.count = r->allocation.count;
         if (r->allocation.count)
@@ -92,7 +92,7 @@ static bool reservations_store (struct cluster *c, const struct plan *plan)
         job->reserved_start = TIME_US_NONE;
         job->reserved.count = 0;
     }
-    pl->promised = grow (pl->promised, &pl->promised_cap, plan->reservation_count + 1,
+    pl->promised = mem_grow (pl->promised, &pl->promised_cap, plan->reservation_count + 1,
                          sizeof *pl->promised);
     for (uint32_t i = 0; i < plan->reservation_count; i++)
         pl->promised[i] = map_find (&c->map, plan->reservation[i].job.v);

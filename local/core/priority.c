@@ -1,4 +1,5 @@
 #include "local/core/priority.h"
+#include "proto/base/mem.h"
 
 #include <assert.h>
 #include <math.h>
@@ -81,8 +82,7 @@ static bool static_weighs (const struct policy *p)
 struct priority *priority_create (const struct policy *policy)
 {
     assert (policy->sealed);
-    struct priority *prio = calloc (1, sizeof *prio);
-    assert (prio);
+    struct priority *prio = mem_zero (1, sizeof *prio);
     prio->policy = policy;
     prio->static_weighs = static_weighs (policy);
     return prio;
@@ -104,8 +104,7 @@ void priority_fairshare_set (struct priority *prio, enum cred_kind kind, const d
 {
     struct factor_table *t = &prio->fs[kind];
     if (count > t->cap) {
-        double *grown = realloc (t->factor, 2 * (size_t)count * sizeof grown[0]);
-        assert (grown);
+        double *grown = mem_resize (t->factor, 2 * (size_t)count * sizeof grown[0]);
         t->factor = grown;
         t->cap = count;
     }
@@ -158,9 +157,8 @@ bool priority_use_set (struct priority *prio, const struct priority_use *use, ui
 
     if (count > prio->use_cap) {
         uint32_t cap = 2 * count;
-        prio->use = realloc (prio->use, cap * sizeof *use);
-        prio->moved = realloc (prio->moved, cap * sizeof *prio->moved);
-        assert (prio->use && prio->moved);
+        prio->use = mem_resize (prio->use, cap * sizeof *use);
+        prio->moved = mem_resize (prio->moved, cap * sizeof *prio->moved);
         prio->use_cap = cap;
     }
     prio->moved_count = count > prio->use_count ? count : prio->use_count;
@@ -337,8 +335,7 @@ static void moving_open (const struct policy *p, struct moving *m)
         m->component_cap[c] = p->component_cap[c] > 0 ? p->component_cap[c] : INFINITY;
     }
     m->qos_count = p->cred_index_count[CRED_QOS];
-    m->qos = calloc (m->qos_count + 1, sizeof m->qos[0]);
-    assert (m->qos);
+    m->qos = mem_zero (m->qos_count + 1, sizeof m->qos[0]);
     for (uint32_t id = 0; id < m->qos_count; id++)
         m->qos[id] = moving_qos (p, id);
     m->qos[m->qos_count] = moving_qos (p, CRED_DEFAULT);

@@ -16,21 +16,18 @@ uint32_t job_slot_take (struct cluster *c)
         return c->slot_free[--c->slot_free_count];
     slot = c->slot_count++;
     if (slot / JOB_CHUNK == c->chunk_count) {
-        c->chunk = realloc (c->chunk, (c->chunk_count + 1) * sizeof *c->chunk);
-        assert (c->chunk && "out of memory");
-        c->chunk[c->chunk_count] = calloc (JOB_CHUNK, sizeof **c->chunk);
-        assert (c->chunk[c->chunk_count] && "out of memory");
+        c->chunk = mem_resize (c->chunk, (c->chunk_count + 1) * sizeof *c->chunk);
+        c->chunk[c->chunk_count] = mem_zero (JOB_CHUNK, sizeof **c->chunk);
         c->chunk_count++;
     }
     if (slot >= c->slot_cap) {
         uint32_t cap = c->slot_cap ? c->slot_cap * 2 : JOB_CHUNK, hot_cap = c->slot_cap;
         c->hot = grow_lines (c->hot, &hot_cap, cap, sizeof *c->hot);
-        c->pj = realloc (c->pj, cap * sizeof *c->pj);
-        c->lj = realloc (c->lj, cap * sizeof *c->lj);
-        c->prio_static = realloc (c->prio_static, cap * sizeof *c->prio_static);
-        c->prio_key = realloc (c->prio_key, cap * sizeof *c->prio_key);
-        c->slot_free = realloc (c->slot_free, cap * sizeof *c->slot_free);
-        assert (c->hot && c->pj && c->lj && c->prio_static && c->prio_key && c->slot_free && "out of memory");
+        c->pj = mem_resize (c->pj, cap * sizeof *c->pj);
+        c->lj = mem_resize (c->lj, cap * sizeof *c->lj);
+        c->prio_static = mem_resize (c->prio_static, cap * sizeof *c->prio_static);
+        c->prio_key = mem_resize (c->prio_key, cap * sizeof *c->prio_key);
+        c->slot_free = mem_resize (c->slot_free, cap * sizeof *c->slot_free);
         c->slot_cap = cap;
     }
     return slot;
@@ -223,12 +220,11 @@ void job_spec_take (struct cluster *c, struct job *job, const struct job_spec *s
         job->spec.req = &job->one;
         job->shape = &job->one_shape;
     } else {
-        job->spec.req = heap_copy (spec->req, spec->req_count * sizeof *spec->req);
-        job->shape = malloc (spec->req_count * sizeof *job->shape);
-        assert (job->shape && "out of memory");
+        job->spec.req = mem_copy (spec->req, spec->req_count * sizeof *spec->req);
+        job->shape = mem_alloc (spec->req_count * sizeof *job->shape);
     }
     job->spec.licence = spec->licence_count
-                            ? heap_copy (spec->licence,
+                            ? mem_copy (spec->licence,
                                          spec->licence_count * sizeof *spec->licence)
                             : NULL;
     if (whole_nodes (c, spec)) {
@@ -313,7 +309,7 @@ void job_claim (struct cluster *c, uint32_t slot, const struct allocation *a)
 
     job_retry_drop (job);
     job->retry.count = a->count;
-    job->retry.item = heap_copy (a->item, a->count * sizeof *a->item);
+    job->retry.item = mem_copy (a->item, a->count * sizeof *a->item);
     job->retry_until = time_add (c->now, claim_longest);
     gate_update (c, slot);
 }
@@ -351,7 +347,7 @@ void job_gone (struct cluster *c, uint32_t slot)
 
 void job_retry_take (struct job *job, const struct allocation *a, time_us until)
 {
-    struct placement *item = heap_copy (a->item, a->count * sizeof *a->item);
+    struct placement *item = mem_copy (a->item, a->count * sizeof *a->item);
 
     job_retry_drop (job);
     job->retry = (struct allocation){a->count, item};

@@ -1,5 +1,4 @@
 /* Events of reservations: made, moved, committed, released. What of them others see is in access.c and view.c. */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,23 +176,22 @@ int cluster_rsv_create (struct cluster *c, const struct rsv_spec *spec,
     cluster_settle (c);
     if (rsv_fits (c, spec, allocation, err) != 0)
         return err->code;
-    rsv = calloc (1, sizeof *rsv);
-    assert (rsv && "out of memory");
+    rsv = mem_zero (1, sizeof *rsv);
     rsv->spec = *spec;
-    rsv->spec.req = heap_copy (spec->req, spec->req_count * sizeof *spec->req);
+    rsv->spec.req = mem_copy (spec->req, spec->req_count * sizeof *spec->req);
     rsv->spec.acl =
-        spec->acl_count ? heap_copy (spec->acl, spec->acl_count * sizeof *spec->acl) : NULL;
+        spec->acl_count ? mem_copy (spec->acl, spec->acl_count * sizeof *spec->acl) : NULL;
     if (spec->who)
-        rsv->spec.who = heap_copy (spec->who, sizeof *spec->who);
+        rsv->spec.who = mem_copy (spec->who, sizeof *spec->who);
     rsv->spec.licence = spec->licence_count
-                            ? heap_copy (spec->licence,
+                            ? mem_copy (spec->licence,
                                          spec->licence_count * sizeof *spec->licence)
                             : NULL;
     rsv->allocation.count = allocation->count;
     rsv->allocation.item =
-        heap_copy (allocation->item, allocation->count * sizeof *allocation->item);
+        mem_copy (allocation->item, allocation->count * sizeof *allocation->item);
     at = rsv_position (c, spec->id.v);
-    c->rsv = grow (c->rsv, &c->rsv_cap, c->rsv_count + 1, sizeof *c->rsv);
+    c->rsv = mem_grow (c->rsv, &c->rsv_cap, c->rsv_count + 1, sizeof *c->rsv);
     memmove (c->rsv + at + 1, c->rsv + at, (c->rsv_count - at) * sizeof *c->rsv);
     c->rsv[at] = rsv;
     c->rsv_count++;
@@ -231,7 +229,7 @@ int cluster_rsv_move (struct cluster *c, struct rsv_id id, uint32_t tasks,
     free (rsv->allocation.item);
     rsv->allocation.count = allocation->count;
     rsv->allocation.item =
-        heap_copy (allocation->item, allocation->count * sizeof *allocation->item);
+        mem_copy (allocation->item, allocation->count * sizeof *allocation->item);
     rsv_changed (c, &rsv->spec);
     return 0;
 }

@@ -12,9 +12,8 @@
 
 struct bitset node_bits_new (uint32_t count)
 {
-    struct bitset bits = {count, calloc (bitset_words (count) + 1, sizeof *bits.word)};
+    struct bitset bits = {count, mem_zero (bitset_words (count) + 1, sizeof *bits.word)};
 
-    assert (bits.word && "out of memory");
     return bits;
 }
 
@@ -64,7 +63,7 @@ uint32_t group_intern (struct cluster *c, uint64_t partitions, uint32_t pdef, ui
             t->group[i].nodeset == nodeset)
             return i + 1;
     }
-    t->group = grow (t->group, &t->cap, t->count + 1, sizeof *t->group);
+    t->group = mem_grow (t->group, &t->cap, t->count + 1, sizeof *t->group);
     memset (&t->group[t->count], 0, sizeof *t->group);
     t->group[t->count].partitions = partitions;
     t->group[t->count].pdef = pdef;
@@ -115,7 +114,7 @@ static struct node_group_set *set_begin (struct maker *m, uint32_t rank)
 {
     struct node_group_set *set;
 
-    m->g->set = grow (m->g->set, &m->cap, m->g->count + 1, sizeof *m->g->set);
+    m->g->set = mem_grow (m->g->set, &m->cap, m->g->count + 1, sizeof *m->g->set);
     set = &m->g->set[m->g->count];
     *set = (struct node_group_set){.nodes = node_bits_new (m->c->node_count), .rank = rank};
     return set;
@@ -204,9 +203,8 @@ static uint32_t *values_all (const struct cluster *c, const struct nodeset *s, u
     uint32_t most = s->attribute == NODESET_FEATURE  ? FEATURES_MAX
                     : s->attribute == NODESET_SWITCH ? c->groups.switch_count
                                                      : c->node_count;
-    uint32_t *list = calloc (most + 1, sizeof *list), n = 0, kept = 0;
+    uint32_t *list = mem_zero (most + 1, sizeof *list), n = 0, kept = 0;
 
-    assert (list && "out of memory");
     for (uint32_t i = 0; i < most; i++)
         list[n++] = s->attribute == NODESET_SPEED ? (uint32_t)c->node[i].speed_ppm : i;
     qsort (list, n, sizeof *list, value_compare);
@@ -286,12 +284,10 @@ static void members_list (struct cluster *c, struct node_group *g)
     uint32_t total = 0;
 
     g->all = node_bits_new (c->node_count);
-    g->first = calloc (c->node_count + 1, sizeof *g->first);
-    assert (g->first && "out of memory");
+    g->first = mem_zero (c->node_count + 1, sizeof *g->first);
     for (uint32_t i = 0; i < g->count; i++)
         total += bitset_count (&g->set[i].nodes);
-    g->member = calloc (total + 1, sizeof *g->member);
-    assert (g->member && "out of memory");
+    g->member = mem_zero (total + 1, sizeof *g->member);
     total = 0;
     for (uint32_t n = 0; n < c->node_count; n++) {
         g->first[n] = total;

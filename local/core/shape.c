@@ -179,9 +179,8 @@ uint32_t shape_narrowed (struct cluster *c, uint32_t shape, uint64_t partitions,
 static uint64_t group_most (struct cluster *c, const struct shape *s,
                             const struct node_group *group)
 {
-    uint64_t *sum = calloc (group->count + 1, sizeof *sum), most = 0;
+    uint64_t *sum = mem_zero (group->count + 1, sizeof *sum), most = 0;
 
-    assert (sum && "out of memory");
     for (uint32_t n = bitset_next (&s->nodes, 0); n < c->node_count;
          n = bitset_next (&s->nodes, n + 1)) {
         uint32_t fit = shape_fit (c, s, n, row (c, c->cap, n));
@@ -213,8 +212,7 @@ struct shape *shape_refresh (struct cluster *c, uint32_t shape)
         uint32_t words = bitset_words (c->node_count);
         free (s->nodes.word);
         s->nodes.bit_count = c->node_count;
-        s->nodes.word = calloc (words ? words : 1, sizeof *s->nodes.word);
-        assert (s->nodes.word && "out of memory");
+        s->nodes.word = mem_zero (words ? words : 1, sizeof *s->nodes.word);
     }
     group = s->needs.group ? group_refresh (c, s->needs.group) : NULL;
     for (uint32_t n = 0; n < c->node_count; n++) {

@@ -49,7 +49,7 @@ int cluster_class_set (struct cluster *c, uint32_t class, const struct class_spe
                         spec->column);
     event_begin (c, now);
     if (class >= had) {
-        c->class_rec = grow (c->class_rec, &c->class_cap, class + 1, sizeof *c->class_rec);
+        c->class_rec = mem_grow (c->class_rec, &c->class_cap, class + 1, sizeof *c->class_rec);
         memset (c->class_rec + had, 0, (c->class_cap - had) * sizeof *c->class_rec);
     }
     if (c->class_rec[class].known && memcmp (&c->class_rec[class].spec, spec, sizeof *spec) == 0)
@@ -69,7 +69,7 @@ int cluster_priority_fn_define (struct cluster *c, const struct node_priority *f
             return 0;
         }
     }
-    c->priority_fn = grow (c->priority_fn, &c->priority_fn_cap, c->priority_fn_count + 1,
+    c->priority_fn = mem_grow (c->priority_fn, &c->priority_fn_cap, c->priority_fn_count + 1,
                            sizeof *c->priority_fn);
     c->priority_fn[c->priority_fn_count] = *fn;
     c->usage_terms = c->usage_terms || fn->weight[TERM_USAGE] != 0;
@@ -93,9 +93,8 @@ int cluster_gres_kinds_set (struct cluster *c, uint32_t kinds, time_us now, stru
     if (dims <= c->dims)
         return 0;
     event_begin (c, now);
-    cap = calloc ((size_t)c->node_cap * dims + 1, sizeof *cap);
-    left = calloc ((size_t)c->node_cap * dims + 1, sizeof *left);
-    assert (cap && left && "out of memory");
+    cap = mem_zero ((size_t)c->node_cap * dims + 1, sizeof *cap);
+    left = mem_zero ((size_t)c->node_cap * dims + 1, sizeof *left);
     for (uint32_t n = 0; n < c->node_count; n++) {
         memcpy (cap + (size_t)n * dims, row (c, c->cap, n), c->dims * sizeof *cap);
         memcpy (left + (size_t)n * dims, row (c, c->free, n), c->dims * sizeof *left);
@@ -170,7 +169,7 @@ int cluster_hosts_define (struct cluster *c, const struct node_id *node, uint32_
             return 0;
         }
     }
-    t->hosts = grow (t->hosts, &t->hosts_cap, t->hosts_count + 1, sizeof *t->hosts);
+    t->hosts = mem_grow (t->hosts, &t->hosts_cap, t->hosts_count + 1, sizeof *t->hosts);
     t->hosts[t->hosts_count].nodes = bits;
     *id_out = ++t->hosts_count;
     return 0;
@@ -202,9 +201,9 @@ int cluster_nodeset_define (struct cluster *c, const struct nodeset *set, uint32
             return 0;
         }
     }
-    t->nodeset = grow (t->nodeset, &t->nodeset_cap, t->nodeset_count + 1, sizeof *t->nodeset);
+    t->nodeset = mem_grow (t->nodeset, &t->nodeset_cap, t->nodeset_count + 1, sizeof *t->nodeset);
     t->nodeset[t->nodeset_count] = *set;
-    t->nodeset[t->nodeset_count].value = heap_copy (set->value, set->count * sizeof *set->value);
+    t->nodeset[t->nodeset_count].value = mem_copy (set->value, set->count * sizeof *set->value);
     *id_out = ++t->nodeset_count;
     return 0;
 }
@@ -227,10 +226,9 @@ int cluster_nodeset_site_set (struct cluster *c, uint32_t id, time_us now, struc
 int cluster_switches_set (struct cluster *c, const struct switch_spec *list, uint32_t count,
                           time_us now, struct err *err)
 {
-    struct switch_set *made = calloc (count + 1, sizeof *made);
+    struct switch_set *made = mem_zero (count + 1, sizeof *made);
     int rc = 0;
 
-    assert (made && "out of memory");
     event_begin (c, now);
     for (uint32_t i = 0; i < count && rc == 0; i++) {
         made[i].level = list[i].level;

@@ -8,7 +8,6 @@
 #include "local/core/pass.h"
 #include "local/core/timeline_state.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,8 +17,8 @@ static void profile_insert (struct profile *f, uint32_t at, time_us t, int64_t c
 {
     if (f->count == f->cap) {
         uint32_t cap = f->cap;
-        f->t = grow (f->t, &cap, f->count + 1, sizeof *f->t);
-        f->free = grow (f->free, &f->cap, f->count + 1, sizeof *f->free);
+        f->t = mem_grow (f->t, &cap, f->count + 1, sizeof *f->t);
+        f->free = mem_grow (f->free, &f->cap, f->count + 1, sizeof *f->free);
     }
     memmove (f->t + at + 1, f->t + at, (f->count - at) * sizeof *f->t);
     memmove (f->free + at + 1, f->free + at, (f->count - at) * sizeof *f->free);
@@ -176,9 +175,8 @@ static struct allocation counted_choose (struct pass *p, uint32_t tasks)
     struct cluster *c = p->c;
     const uint32_t *order = rank_order (c);
     uint32_t most = tasks < c->node_count ? tasks : c->node_count;
-    struct pick pick = {malloc (most * sizeof *pick.item), 0, tasks, 0};
+    struct pick pick = {mem_alloc (most * sizeof *pick.item), 0, tasks, 0};
 
-    assert (pick.item && "out of memory");
     for (uint32_t i = 0; order && pick.left > 0; i++) {
         if (bitset_test (&c->open, order[i]))
             pick_node (&pick, order[i], (uint32_t)row (c, c->free, order[i])[RES_PROCS]);
@@ -262,7 +260,7 @@ void space_start_at (struct pass *p, uint32_t slot, const struct allocation *a,
                      enum plan_phase phase)
 {
     time_us end = time_add (p->now, length_of (p, slot, a));
-    struct allocation own = {a->count, heap_copy (a->item, a->count * sizeof *a->item)};
+    struct allocation own = {a->count, mem_copy (a->item, a->count * sizeof *a->item)};
     struct wanted w = wanted_job (job_at (p->c, slot));
 
     timeline_run (p->tl, &w, a, end);
@@ -304,7 +302,7 @@ static void shapes_list (struct pass *p)
     if (pl->listed.serial == c->shape_serial)
         return;
     pl->listed.serial = c->shape_serial;
-    pl->listed.shape = grow (pl->listed.shape, &pl->listed.cap, c->shape_count, sizeof (uint32_t));
+    pl->listed.shape = mem_grow (pl->listed.shape, &pl->listed.cap, c->shape_count, sizeof (uint32_t));
     for (uint32_t shape = 0; shape < c->shape_count; shape++)
         at[c->shape[shape].access + 1] += c->shape[shape].refs > 0;
     for (uint32_t k = 0; k < classes; k++)
@@ -465,7 +463,7 @@ bool space_start (struct pass *p, uint32_t slot, duration_us at_least, enum plan
         memo_changed (p->planner, &chosen, time_add (p->now, limit), false);
         memo_licences (p->planner, w.licence, w.licence_count);
         timeline_run (p->tl, &w, &chosen, time_add (p->now, limit));
-        chosen.item = heap_copy (chosen.item, chosen.count * sizeof *chosen.item);
+        chosen.item = mem_copy (chosen.item, chosen.count * sizeof *chosen.item);
     }
     job_enter_running (c, slot, chosen, p->now);
     pass_started (p, slot, phase);

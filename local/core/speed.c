@@ -58,7 +58,7 @@ void speeds_settle (struct cluster *c)
     c->speed_count = 0;
     if (!c->policy->use_machine_speed || c->node_count == 0)
         return;
-    c->speed = grow (c->speed, &cap, c->node_count, sizeof *c->speed);
+    c->speed = mem_grow (c->speed, &cap, c->node_count, sizeof *c->speed);
     c->speed_cap = cap;
     for (uint32_t n = 0; n < c->node_count; n++)
         c->speed[n] = c->node[n].speed_ppm;

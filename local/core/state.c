@@ -39,7 +39,7 @@ void idle_insert (struct cluster *c, uint32_t slot)
     const struct job *job = job_at (c, slot);
     uint32_t at = idle_position (c, job->spec.submit, job->spec.id.v);
 
-    c->idle = grow (c->idle, &c->idle_cap, c->idle_count + 1, sizeof *c->idle);
+    c->idle = mem_grow (c->idle, &c->idle_cap, c->idle_count + 1, sizeof *c->idle);
     memmove (c->idle + at + 1, c->idle + at, (c->idle_count - at) * sizeof *c->idle);
     c->idle[at] = slot;
     c->idle_count++;
@@ -77,7 +77,7 @@ void run_insert (struct cluster *c, uint32_t slot)
     const struct job *job = job_at (c, slot);
     uint32_t at = run_position (c, job->limit_end, job->spec.id.v);
 
-    c->run = grow (c->run, &c->run_cap, c->run_count + 1, sizeof *c->run);
+    c->run = mem_grow (c->run, &c->run_cap, c->run_count + 1, sizeof *c->run);
     memmove (c->run + at + 1, c->run + at, (c->run_count - at) * sizeof *c->run);
     c->run[at] = (struct running){job->limit_end, job->spec.id.v, slot, job->procs};
     c->run_count++;
@@ -281,7 +281,7 @@ void suspended_again (struct cluster *c, uint32_t slot)
     struct job *job = job_at (c, slot);
     struct allocation kept = {job->allocation.count, NULL};
 
-    kept.item = heap_copy (job->allocation.item, kept.count * sizeof *kept.item);
+    kept.item = mem_copy (job->allocation.item, kept.count * sizeof *kept.item);
     job_leave_running (c, slot);
     job->allocation = kept;
     job->resuming = job->pending = false;

@@ -13,6 +13,7 @@
 #include "local/core/plan.h"
 #include "local/core/priority.h"
 #include "proto/base/bitset.h"
+#include "proto/base/mem.h"
 
 #define SLOT_NONE UINT32_MAX
 
@@ -372,13 +373,11 @@ static inline time_us effective_end (const struct cluster *c, time_us end, time_
 
 /* --- tables.c ---------------------------------------------------------------------------- */
 
-void *grow (void *old, uint32_t *cap, uint32_t need, size_t size); /* aborts when out of memory */
-/* The same, beginning with a cache line: for rows that are read in any order. */
+/* As mem_grow, beginning with a cache line: for rows that are read in any order. */
 void *grow_lines (void *old, uint32_t *cap, uint32_t need, size_t size);
 uint32_t map_find (const struct id_map *map, uint64_t key);
 void map_put (struct id_map *map, uint64_t key, uint32_t slot);
 void map_remove (struct id_map *map, uint64_t key);
-void *heap_copy (const void *bytes, size_t len); /* aborts when out of memory */
 
 /* --- state.c ----------------------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@ static void suspended_add (struct cluster *c, uint32_t slot, time_us since)
     job->state = JOB_SUSPENDED;
     job->suspended_at = since;
     job->eviction = EVICTION_NONE;
-    c->suspended = grow (c->suspended, &c->suspended_cap, c->suspended_count + 1,
+    c->suspended = mem_grow (c->suspended, &c->suspended_cap, c->suspended_count + 1,
                          sizeof *c->suspended);
     c->suspended[c->suspended_count++] = slot;
     c->version++;
@@ -48,7 +48,7 @@ int cluster_job_suspend (struct cluster *c, struct job_id id, time_us now, struc
         return err_set (err, ERR_CONFLICT, "job %llu does not run", (unsigned long long)id.v);
     c->starting_count -= job->state == JOB_STARTING;
     kept.count = job->allocation.count;
-    kept.item = heap_copy (job->allocation.item, kept.count * sizeof *kept.item);
+    kept.item = mem_copy (job->allocation.item, kept.count * sizeof *kept.item);
     job->used = c->now > job->start ? c->now - job->start : 0;
     job_leave_running (c, slot);
     job->allocation = kept;
@@ -102,7 +102,7 @@ int cluster_job_suspended_set (struct cluster *c, struct job_id id, const struct
     job_leave_idle (c, slot);
     idle_remove (c, slot);
     job->allocation.count = a->count;
-    job->allocation.item = heap_copy (a->item, a->count * sizeof *a->item);
+    job->allocation.item = mem_copy (a->item, a->count * sizeof *a->item);
     job->start = since - used;
     job->used = used;
     suspended_add (c, slot, since);

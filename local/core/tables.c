@@ -1,46 +1,16 @@
-/* What the rooms of this folder are built of: arrays that grow, copies on the heap, and a map from job numbers to slots.
- * Out of memory is an assertion: a scheduler that has half of a queue must not go on. */
+/* What the rooms of this folder are built of: rows that begin with a line of the cache, and a map from numbers to slots. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "local/core/state.h"
 
-void *heap_copy (const void *bytes, size_t len)
-{
-    void *copy = malloc (len ? len : 1);
-
-    assert (copy && "out of memory");
-    if (len)
-        memcpy (copy, bytes, len);
-    return copy;
-}
-
-static uint32_t grown_cap (uint32_t cap, uint32_t need)
-{
-    uint32_t wanted = cap ? cap : 16;
-
-    while (wanted < need)
-        wanted *= 2;
-    return wanted;
-}
-
-void *grow (void *old, uint32_t *cap, uint32_t need, size_t size)
-{
-    if (need <= *cap)
-        return old;
-    *cap = grown_cap (*cap, need);
-    void *grown = realloc (old, (size_t)*cap * size);
-    assert (grown && "out of memory");
-    return grown;
-}
-
 void *grow_lines (void *old, uint32_t *cap, uint32_t need, size_t size)
 {
     if (need <= *cap)
         return old;
     size_t used = (size_t)*cap * size;
-    *cap = grown_cap (*cap, need);
+    *cap = mem_grown_cap (*cap, need);
     size_t lines = ((size_t)*cap * size + CACHE_LINE - 1) / CACHE_LINE;
     void *grown = aligned_alloc (CACHE_LINE, lines * CACHE_LINE);
     assert (grown && "out of memory");
@@ -88,9 +58,8 @@ static void map_rebuild (struct id_map *map)
     while (capacity < old.count * 4)
         capacity *= 2;
     map->capacity = capacity;
-    map->key = calloc (capacity, sizeof *map->key);
-    map->slot = malloc (capacity * sizeof *map->slot);
-    assert (map->key && map->slot && "out of memory");
+    map->key = mem_zero (capacity, sizeof *map->key);
+    map->slot = mem_alloc (capacity * sizeof *map->slot);
     map->used = 0;
     for (uint32_t i = 0; i < old.capacity; i++) {
         if (old.key[i] != 0 && old.key[i] != MAP_GONE)

@@ -142,8 +142,7 @@ bool units_choose (struct pass *p, uint32_t tasks, duration_us duration, struct 
     if (p->units.count && count_bits (avail, p->units.words) < tasks)
         return false;
     out->count = tasks;
-    out->item = malloc (tasks * sizeof *out->item);
-    assert (out->item && "out of memory");
+    out->item = mem_alloc (tasks * sizeof *out->item);
     take (p, avail, end, out->item, tasks);
     return true;
 }

@@ -1,6 +1,6 @@
 #include "local/estimate/endings.h"
+#include "proto/base/mem.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,11 +39,7 @@ static void sink (struct endings *e, uint32_t i, struct ending one)
 
 void endings_add (struct endings *e, time_us at, uint64_t id)
 {
-    if (e->count == e->cap) {
-        e->cap = e->cap ? e->cap * 2 : 64;
-        e->heap = realloc (e->heap, e->cap * sizeof *e->heap);
-        assert (e->heap && "out of memory");
-    }
+    e->heap = mem_grow (e->heap, &e->cap, e->count + 1, sizeof *e->heap);
     rise (e, e->count++, (struct ending){at, id});
 }
 

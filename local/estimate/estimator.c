@@ -1,10 +1,10 @@
 #include "local/estimate/estimator.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "local/core/query.h"
+#include "proto/base/mem.h"
 
 struct estimator {
     struct estimator_options options;
@@ -26,9 +26,8 @@ struct question {
 
 struct estimator *estimator_create (const struct estimator_options *options)
 {
-    struct estimator *e = calloc (1, sizeof *e);
+    struct estimator *e = mem_zero (1, sizeof *e);
 
-    assert (e && "out of memory");
     if (options)
         e->options = *options;
     if (e->options.history == 0)
@@ -191,11 +190,10 @@ static int by_end (const void *a, const void *b)
 static double strict_wait (struct estimator *e, uint32_t place)
 {
     const struct scene *s = &e->scene;
-    struct expected_end *end = malloc ((s->running_count + 1) * sizeof *end);
+    struct expected_end *end = mem_alloc ((s->running_count + 1) * sizeof *end);
     double need = s->waiting[place].job.procs - (double)s->procs_free, work = 0, wait = 0;
     struct runs runs;
 
-    assert (end && "out of memory");
     for (uint32_t i = 0; i < place; i++) {
         history_runs (e->history, &s->waiting[i].job, 0, &runs);
         work += runs_mean (&runs) * s->waiting[i].job.procs;

@@ -1,10 +1,10 @@
 #include "local/estimate/forward.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "local/estimate/endings.h"
+#include "proto/base/mem.h"
 
 enum { BLOCK = 32 }; /* jobs of the queue under one note of the smallest */
 
@@ -81,21 +81,10 @@ struct forward {
 
 enum { GONE = UINT32_MAX }; /* waiting.procs of a job that has started */
 
-static void *room (void *list, uint32_t *cap, uint32_t need, size_t size)
-{
-    if (need <= *cap)
-        return list;
-    *cap = need < 64 ? 64 : need + need / 2;
-    list = realloc (list, *cap * size);
-    assert (list && "out of memory");
-    return list;
-}
-
 struct forward *forward_create (void)
 {
-    struct forward *f = calloc (1, sizeof *f);
+    struct forward *f = mem_zero (1, sizeof *f);
 
-    assert (f && "out of memory");
     return f;
 }
 
@@ -138,11 +127,11 @@ static void enter (struct forward *f, uint32_t procs, time_us limit_end, time_us
 {
     uint32_t at = active_place (f, limit_end), id = f->entered_count++;
 
-    f->active = room (f->active, &f->active_cap, f->active_count + 1, sizeof *f->active);
+    f->active = mem_grow (f->active, &f->active_cap, f->active_count + 1, sizeof *f->active);
     memmove (f->active + at + 1, f->active + at, (f->active_count - at) * sizeof *f->active);
     f->active[at] = (struct active){limit_end, procs, id};
     f->active_count++;
-    f->entered = room (f->entered, &f->entered_cap, f->entered_count, sizeof *f->entered);
+    f->entered = mem_grow (f->entered, &f->entered_cap, f->entered_count, sizeof *f->entered);
     f->entered[id] = (struct entered){limit_end, procs};
     endings_add (&f->endings, end, id);
 }
@@ -186,8 +175,7 @@ static uint32_t *kind_place (struct forward *f, uint32_t procs, duration_us limi
 static void table_make (struct forward *f, uint32_t size)
 {
     free (f->table);
-    f->table = calloc (size, sizeof *f->table);
-    assert (f->table && "out of memory");
+    f->table = mem_zero (size, sizeof *f->table);
     f->table_size = size;
     for (uint32_t k = 0; k < f->kind_count; k++)
         *kind_place (f, f->kind[k].procs, f->kind[k].limit) = k + 1;
@@ -198,8 +186,8 @@ static void kind_new (struct forward *f, uint32_t procs, duration_us limit)
 {
     uint32_t at = f->kind_count;
 
-    f->kind = room (f->kind, &f->kind_cap, f->kind_count + 1, sizeof *f->kind);
-    f->small = room (f->small, &f->small_cap, f->kind_count + 1, sizeof *f->small);
+    f->kind = mem_grow (f->kind, &f->kind_cap, f->kind_count + 1, sizeof *f->kind);
+    f->small = mem_grow (f->small, &f->small_cap, f->kind_count + 1, sizeof *f->small);
     f->kind[f->kind_count] = (struct kind){procs, limit, UINT32_MAX, UINT32_MAX};
     for (; at > 0 && f->kind[f->small[at - 1]].procs > procs; at--)
         f->small[at] = f->small[at - 1];
@@ -250,7 +238,7 @@ static void queue_tidy (struct forward *f)
     f->work += f->count;
     f->count = kept;
     f->gone = f->first = 0;
-    f->least = room (f->least, &f->least_cap, f->count / BLOCK + 1, sizeof *f->least);
+    f->least = mem_grow (f->least, &f->least_cap, f->count / BLOCK + 1, sizeof *f->least);
     for (uint32_t b = 0; b <= f->count / BLOCK; b++)
         block_note (f, b);
     f->stale = false;
@@ -268,7 +256,7 @@ static void join (struct forward *f, const struct forward_job *job)
             queue_tidy (f);
     }
     at = f->count;
-    f->queue = room (f->queue, &f->cap, f->count + 1, sizeof *f->queue);
+    f->queue = mem_grow (f->queue, &f->cap, f->count + 1, sizeof *f->queue);
     while (f->s->reorders && at > 0 && prio_now (f, &f->queue[at - 1]) < prio_now (f, &w))
         at--;
     memmove (f->queue + at + 1, f->queue + at, (f->count - at) * sizeof *f->queue);
@@ -282,7 +270,7 @@ static void join (struct forward *f, const struct forward_job *job)
         f->stale = true;
         return;
     }
-    f->least = room (f->least, &f->least_cap, f->count / BLOCK + 1, sizeof *f->least);
+    f->least = mem_grow (f->least, &f->least_cap, f->count / BLOCK + 1, sizeof *f->least);
     if (at % BLOCK == 0 || w.procs < f->least[at / BLOCK])
         f->least[at / BLOCK] = w.procs;
     if (f->count % BLOCK == 0)
@@ -315,8 +303,8 @@ static void step_add (struct forward *f, uint32_t at, time_us t, int64_t have)
 {
     uint32_t cap = f->steps_cap;
 
-    f->t = room (f->t, &cap, f->steps + 1, sizeof *f->t);
-    f->have = room (f->have, &f->steps_cap, f->steps + 1, sizeof *f->have);
+    f->t = mem_grow (f->t, &cap, f->steps + 1, sizeof *f->t);
+    f->have = mem_grow (f->have, &f->steps_cap, f->steps + 1, sizeof *f->have);
     memmove (f->t + at + 1, f->t + at, (f->steps - at) * sizeof *f->t);
     memmove (f->have + at + 1, f->have + at, (f->steps - at) * sizeof *f->have);
     f->t[at] = t;
@@ -544,7 +532,7 @@ static void backfill_kinds (struct forward *f, uint32_t from)
 {
     uint32_t count = 0, seen = 0;
 
-    f->fit = room (f->fit, &f->fit_cap, f->kind_count, sizeof *f->fit);
+    f->fit = mem_grow (f->fit, &f->fit_cap, f->kind_count, sizeof *f->fit);
     for (; seen < f->kind_count && f->kind[f->small[seen]].procs <= f->free; seen++) {
         struct kind *k = &f->kind[f->small[seen]];
         struct waiting as = {.limit = k->limit, .procs = k->procs};
@@ -621,11 +609,11 @@ void forward_begin (struct forward *f, const struct forward_setup *s, time_us *s
     f->now = s->now;
     f->free = s->procs_free;
     f->active_count = f->endings.count = f->entered_count = 0;
-    f->active = room (f->active, &f->active_cap, s->run_count + 1, sizeof *f->active);
+    f->active = mem_grow (f->active, &f->active_cap, s->run_count + 1, sizeof *f->active);
     for (uint32_t i = 0; i < s->run_count; i++)
         enter (f, s->run[i].procs, s->run[i].limit_end, s->run[i].end);
     f->count = f->left = s->job_count;
-    f->queue = room (f->queue, &f->cap, s->job_count + 1, sizeof *f->queue);
+    f->queue = mem_grow (f->queue, &f->cap, s->job_count + 1, sizeof *f->queue);
     for (uint32_t i = 0; i < s->job_count; i++) {
         const struct forward_job *j = &s->job[i];
         f->queue[i] =

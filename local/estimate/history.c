@@ -1,6 +1,6 @@
 #include "local/estimate/history.h"
+#include "proto/base/mem.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,9 +128,8 @@ static void table_renew (struct history *h)
         live += old.key[i] && is_kept (h, old.newest[i] - 1);
     while (size < live * 4 + 64)
         size *= 2;
-    t->key = calloc (size, sizeof *t->key);
-    t->newest = calloc (size, sizeof *t->newest);
-    assert (t->key && t->newest && "out of memory");
+    t->key = mem_zero (size, sizeof *t->key);
+    t->newest = mem_zero (size, sizeof *t->newest);
     t->mask = size - 1;
     t->used = live;
     for (uint64_t i = 0; old.key && i <= old.mask; i++) {
@@ -148,14 +147,12 @@ static void table_renew (struct history *h)
 
 struct history *history_create (uint32_t capacity)
 {
-    struct history *h = calloc (1, sizeof *h);
+    struct history *h = mem_zero (1, sizeof *h);
 
-    assert (h && "out of memory");
     for (h->capacity = 16; h->capacity < capacity; h->capacity *= 2)
         ;
-    h->ended = malloc (h->capacity * sizeof *h->ended);
-    h->arrived = malloc (h->capacity * sizeof *h->arrived);
-    assert (h->ended && h->arrived && "out of memory");
+    h->ended = mem_alloc (h->capacity * sizeof *h->ended);
+    h->arrived = mem_alloc (h->capacity * sizeof *h->arrived);
     table_renew (h);
     return h;
 }

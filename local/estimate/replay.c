@@ -1,6 +1,5 @@
 #include "local/estimate/replay.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +7,7 @@
 #include "local/core/plan.h"
 #include "local/core/query.h"
 #include "local/estimate/endings.h"
+#include "proto/base/mem.h"
 
 /* Rough costs in units of forward_work (some nanoseconds). */
 enum { WORK_NODE = 100, WORK_JOB = 250, WORK_PASS = 1000, WORK_IDLE = 20, WORK_PASS_NODE = 4 };
@@ -63,9 +63,8 @@ struct replay {
 
 struct replay *replay_create (void)
 {
-    struct replay *r = calloc (1, sizeof *r);
+    struct replay *r = mem_zero (1, sizeof *r);
 
-    assert (r && "out of memory");
     r->arena = arena_create (0);
     r->pass_arena = arena_create (0);
     return r;
@@ -84,27 +83,16 @@ void replay_destroy (struct replay *r)
     free (r);
 }
 
-static void *room (void *list, uint32_t *cap, uint32_t need, size_t size)
-{
-    if (need <= *cap)
-        return list;
-    *cap = need + need / 2 + 16;
-    list = realloc (list, *cap * size);
-    assert (list && "out of memory");
-    return list;
-}
-
 /* --- copies ------------------------------------------------------------------------------------ */
 
 static int rsvs_copy (const struct cluster *from, struct cluster *to, time_us now,
                       struct err *err)
 {
     uint32_t count = cluster_rsv_list (from, NULL, 0);
-    struct rsv_id *id = malloc ((count + 1) * sizeof *id);
+    struct rsv_id *id = mem_alloc ((count + 1) * sizeof *id);
     struct rsv_view v;
     int rc = 0;
 
-    assert (id && "out of memory");
     count = cluster_rsv_list (from, id, count);
     for (uint32_t i = 0; i < count && rc == 0; i++) {
         rc = cluster_rsv_get (from, id[i], &v, err);
@@ -397,7 +385,7 @@ static void join (struct replay *r)
 
     memcpy (spec.cred, r->known.cred, sizeof spec.cred);
     req.task.v[RES_PROCS] = 1;
-    r->late_run = room (r->late_run, &r->late_cap, r->late_count + 1, sizeof *r->late_run);
+    r->late_run = mem_grow (r->late_run, &r->late_cap, r->late_count + 1, sizeof *r->late_run);
     r->late_run[r->late_count++] = r->coming.run;
     (void)cluster_job_submit (r->cluster, &spec, r->now, NULL); /* past a limit nobody comes */
     arrival_take (r);

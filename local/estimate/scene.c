@@ -1,12 +1,12 @@
 #include "local/estimate/scene.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "local/core/copy.h"
 #include "local/core/priority.h"
+#include "proto/base/mem.h"
 
 enum { AHEAD_S = 3600 };
 
@@ -26,11 +26,7 @@ void scene_free (struct scene *s)
 
 static struct scene_job *list_add (struct scene_job **list, uint32_t *count, uint32_t *cap)
 {
-    if (*count == *cap) {
-        *cap = *cap ? *cap * 2 : 64;
-        *list = realloc (*list, *cap * sizeof **list);
-        assert (*list && "out of memory");
-    }
+    *list = mem_grow (*list, cap, *count + 1, sizeof **list);
     return memset (&(*list)[(*count)++], 0, sizeof **list);
 }
 
@@ -77,8 +73,7 @@ static void priority_ready (struct scene *s, struct cluster *cluster)
         return;
     for (uint32_t kind = 0; kind < CRED_KINDS; kind++) {
         uint32_t count = fairshare_count (fs, (enum cred_kind)kind);
-        factor = realloc (factor, (count + 1) * sizeof *factor);
-        assert (factor && "out of memory");
+        factor = mem_resize (factor, (count + 1) * sizeof *factor);
         fairshare_factors (fs, (enum cred_kind)kind, factor, count);
         priority_fairshare_set (s->priority, (enum cred_kind)kind, factor, count,
                                 fairshare_factor_other (fs, (enum cred_kind)kind));
@@ -180,10 +175,9 @@ static int states_read (struct scene *s, struct cluster *cluster, enum job_state
                         struct err *err)
 {
     uint32_t count = cluster_job_count (cluster, state);
-    struct job_id *id = malloc ((count + 1) * sizeof *id);
+    struct job_id *id = mem_alloc ((count + 1) * sizeof *id);
     int rc = 0;
 
-    assert (id && "out of memory");
     count = cluster_job_list (cluster, state, id, count);
     for (uint32_t i = 0; i < count && rc == 0; i++) {
         struct job_view v;

@@ -1,11 +1,11 @@
 #include "local/estimate/simulate.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "local/core/priority.h"
 #include "local/estimate/replay.h"
+#include "proto/base/mem.h"
 
 enum {
     HORIZON_DAYS = 120,     /* a draw ends there */
@@ -77,14 +77,12 @@ struct simulation {
 
 struct simulation *simulation_create (void)
 {
-    struct simulation *s = calloc (1, sizeof *s);
+    struct simulation *s = mem_zero (1, sizeof *s);
 
-    assert (s && "out of memory");
     s->forward = forward_create ();
     s->replay = replay_create ();
     s->table_mask = KINDS_MAX * 2 - 1;
-    s->table = calloc (s->table_mask + 1, sizeof *s->table);
-    assert (s->table && "out of memory");
+    s->table = mem_zero (s->table_mask + 1, sizeof *s->table);
     return s;
 }
 
@@ -107,16 +105,6 @@ void simulation_destroy (struct simulation *s)
     free (s->starts);
     free (s->wait);
     free (s);
-}
-
-static void *room (void *list, uint32_t *cap, uint32_t need, size_t size)
-{
-    if (need <= *cap && list)
-        return list;
-    *cap = need + need / 2 + 16;
-    list = realloc (list, *cap * size);
-    assert (list && "out of memory");
-    return list;
 }
 
 /* --- run times ------------------------------------------------------------------------------ */
@@ -142,7 +130,7 @@ static uint32_t kind_find (struct simulation *s, const struct job_known *job)
     }
     if (s->kind_count == KINDS_MAX) /* more kinds than anybody can use: as the first is */
         return 0;
-    s->kind = room (s->kind, &s->kind_cap, s->kind_count + 1, sizeof *s->kind);
+    s->kind = mem_grow (s->kind, &s->kind_cap, s->kind_count + 1, sizeof *s->kind);
     s->kind[s->kind_count].job = *job;
     history_runs (s->history, job, 0, &s->kind[s->kind_count].runs);
     s->work += 32;
@@ -158,8 +146,7 @@ static void brothers_find (struct simulation *s)
 
     while (size < scene->running_count * 2)
         size *= 2;
-    first = calloc (size, sizeof *first);
-    assert (first && "out of memory");
+    first = mem_zero (size, sizeof *first);
     for (uint32_t i = 0; i < scene->running_count; i++) {
         const struct job_known *job = &scene->running[i].job;
         uint32_t at = hash_of (job, false) & (size - 1);
@@ -385,16 +372,16 @@ int simulation_begin (struct simulation *s, const struct scene *scene,
     s->work = 0;
     s->at = 0;
     err_clear (&s->err);
-    s->run = room (s->run, &s->run_cap, scene->running_count, sizeof *s->run);
-    s->running = room (s->running, &s->running_cap, scene->running_count, sizeof *s->running);
+    s->run = mem_grow (s->run, &s->run_cap, scene->running_count + 1, sizeof *s->run);
+    s->running = mem_grow (s->running, &s->running_cap, scene->running_count + 1, sizeof *s->running);
     s->next_brother =
-        room (s->next_brother, &s->next_brother_cap, scene->running_count, sizeof *s->next_brother);
-    s->brothers = room (s->brothers, &s->brothers_cap, scene->running_count, sizeof *s->brothers);
-    s->job = room (s->job, &s->job_cap, scene->waiting_count, sizeof *s->job);
-    s->kind_of = room (s->kind_of, &s->kind_of_cap, scene->waiting_count, sizeof *s->kind_of);
-    s->brother = room (s->brother, &s->brother_cap, scene->waiting_count, sizeof *s->brother);
-    s->starts = room (s->starts, &s->starts_cap, scene->waiting_count, sizeof *s->starts);
-    s->ghost = room (s->ghost, &s->ghost_cap, shape_count, sizeof *s->ghost);
+        mem_grow (s->next_brother, &s->next_brother_cap, scene->running_count + 1, sizeof *s->next_brother);
+    s->brothers = mem_grow (s->brothers, &s->brothers_cap, scene->running_count + 1, sizeof *s->brothers);
+    s->job = mem_grow (s->job, &s->job_cap, scene->waiting_count + 1, sizeof *s->job);
+    s->kind_of = mem_grow (s->kind_of, &s->kind_of_cap, scene->waiting_count + 1, sizeof *s->kind_of);
+    s->brother = mem_grow (s->brother, &s->brother_cap, scene->waiting_count + 1, sizeof *s->brother);
+    s->starts = mem_grow (s->starts, &s->starts_cap, scene->waiting_count + 1, sizeof *s->starts);
+    s->ghost = mem_grow (s->ghost, &s->ghost_cap, shape_count + 1, sizeof *s->ghost);
     s->ghost_count = shape_count;
     if (shape_count)
         memcpy (s->ghost, shape, shape_count * sizeof *shape);
@@ -402,8 +389,7 @@ int simulation_begin (struct simulation *s, const struct scene *scene,
     cells = (uint64_t)(s->subjects + 1) * s->options.draws;
     if (cells > s->wait_cap) {
         s->wait_cap = cells + cells / 2;
-        s->wait = realloc (s->wait, s->wait_cap * sizeof *s->wait);
-        assert (s->wait && "out of memory");
+        s->wait = mem_resize (s->wait, s->wait_cap * sizeof *s->wait);
     }
     s->kind_count = 0;
     memset (s->table, 0, (s->table_mask + 1) * sizeof *s->table);

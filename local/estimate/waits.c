@@ -1,6 +1,6 @@
 #include "local/estimate/waits.h"
+#include "proto/base/mem.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,9 +26,8 @@ struct waits {
 
 struct waits *waits_create (void)
 {
-    struct waits *w = calloc (1, sizeof *w);
+    struct waits *w = mem_zero (1, sizeof *w);
 
-    assert (w && "out of memory");
     return w;
 }
 

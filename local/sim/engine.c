@@ -1,8 +1,8 @@
 #include "local/sim/engine.h"
 
 #include "local/core/defer.h"
+#include "proto/base/mem.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,11 +59,7 @@ static void heap_push (struct engine *e, struct ending one)
 {
     uint32_t i = e->heap_count++;
 
-    if (e->heap_count > e->heap_cap) {
-        e->heap_cap = e->heap_cap ? e->heap_cap * 2 : 256;
-        e->heap = realloc (e->heap, e->heap_cap * sizeof *e->heap);
-        assert (e->heap && "out of memory");
-    }
+    e->heap = mem_grow (e->heap, &e->heap_cap, e->heap_count, sizeof *e->heap);
     while (i > 0 && ends_before (&one, &e->heap[(i - 1) / 2])) {
         e->heap[i] = e->heap[(i - 1) / 2];
         i = (i - 1) / 2;
@@ -97,9 +93,8 @@ static int index_build (struct engine *e, struct err *err)
     while (size < e->count * 2)
         size *= 2;
     e->index_mask = size - 1;
-    e->index_key = calloc (size, sizeof *e->index_key);
-    e->index_value = malloc (size * sizeof *e->index_value);
-    assert (e->index_key && e->index_value && "out of memory");
+    e->index_key = mem_zero (size, sizeof *e->index_key);
+    e->index_value = mem_alloc (size * sizeof *e->index_value);
     for (uint64_t i = 0; i < e->count; i++) {
         uint64_t at = e->job[i].number * UINT64_C (0x9E3779B97F4A7C15) >> 20 & e->index_mask;
         if (e->job[i].number == 0 || e->job[i].number == UINT64_MAX)
@@ -241,8 +236,7 @@ static int preempt_one (struct engine *e, struct job_id id, time_us now, struct 
     e->procs_used -= procs_of (&e->job[index]);
     if (e->setup->policy->preempt_policy == PREEMPT_SUSPEND) {
         if (!e->halt) {
-            e->halt = calloc (e->count, sizeof *e->halt);
-            assert (e->halt && "out of memory");
+            e->halt = mem_zero (e->count, sizeof *e->halt);
         }
         e->halt[index].left = end.at - now;
         e->halt[index].since = now;
@@ -306,8 +300,7 @@ static int defer_one (struct engine *e, struct job_id id, time_us now, struct er
     struct deferral d;
 
     if (!e->deferred) {
-        e->deferred = calloc (e->count, sizeof *e->deferred);
-        assert (e->deferred && "out of memory");
+        e->deferred = mem_zero (e->count, sizeof *e->deferred);
     }
     d = defer_next (e->setup->policy, e->deferred[index]++, now);
     if (d.batch_hold)
@@ -602,8 +595,7 @@ struct engine *engine_create (const struct engine_setup *setup, const struct eng
 
     if (!setup->source && jobs_check (job, count, err) != 0)
         return NULL;
-    e = calloc (1, sizeof *e);
-    assert (e && "out of memory");
+    e = mem_zero (1, sizeof *e);
     *e = (struct engine){.setup = setup, .job = job, .count = count, .result = results,
                          .summary = summary, .now = TIME_US_NONE};
     memset (summary, 0, sizeof *summary);

@@ -1,10 +1,10 @@
 #include "local/sim/estimates.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/base/clock.h"
+#include "proto/base/mem.h"
 
 struct asking {
     const struct workload *workload;
@@ -95,9 +95,8 @@ int estimates_replay (const struct workload *w, const struct machine *m,
 
     memset (out, 0, sizeof *out);
     out->count = w->count;
-    out->row = calloc (w->count + 1, sizeof *out->row);
-    a.raw = calloc (w->count + 1, sizeof *a.raw);
-    assert (out->row && a.raw && "out of memory");
+    out->row = mem_zero (w->count + 1, sizeof *out->row);
+    a.raw = mem_zero (w->count + 1, sizeof *a.raw);
     for (uint64_t i = 0; i < w->count; i++) {
         out->row[i].asked = TIME_US_NONE;
         out->row[i].wait = -1;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "local/core/reason.h"
+#include "proto/base/mem.h"
 
 struct events {
     const struct workload *workload;
@@ -22,12 +23,10 @@ struct events {
 struct events *events_create (const struct workload *w, const struct machine *m,
                               const struct cred_names *names, bool rows)
 {
-    struct events *e = calloc (1, sizeof *e);
-    assert (e);
+    struct events *e = mem_zero (1, sizeof *e);
     *e = (struct events){.workload = w, .machine = m, .names = names, .rows = rows, .text = STRBUF_INIT};
-    e->promised = calloc (w->count + 1, sizeof *e->promised);
-    e->never = calloc (w->count + 1, sizeof *e->never);
-    assert (e->promised && e->never);
+    e->promised = mem_zero (w->count + 1, sizeof *e->promised);
+    e->never = mem_zero (w->count + 1, sizeof *e->never);
     for (uint64_t i = 0; i < w->count; i++)
         e->promised[i] = TIME_US_NONE;
     return e;

@@ -1,4 +1,5 @@
 #include "local/sim/outfile.h"
+#include "proto/base/mem.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -62,8 +63,7 @@ static int temp_write (const char *path, const struct strbuf *text, char **temp_
                        struct err *err)
 {
     size_t cap = strlen (path) + 16;
-    char *temp = malloc (cap);
-    assert (temp);
+    char *temp = mem_alloc (cap);
     snprintf (temp, cap, "%s.XXXXXX", path);
     int fd = mkostemp (temp, O_CLOEXEC);
     if (fd < 0) {

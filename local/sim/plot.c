@@ -1,6 +1,6 @@
 #include "local/sim/plot.h"
+#include "proto/base/mem.h"
 
-#include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -196,10 +196,9 @@ void plot_svg (struct strbuf *out, const char *title, const struct plot_line *li
     if (count > PLOT_LINES_MAX)
         count = PLOT_LINES_MAX;
     const uint32_t points = count > 1 ? POINTS_COMPARED : POINTS;
-    struct series_point *point = calloc (points, sizeof point[0]);
-    double *value = calloc (2 * (size_t)count * points, sizeof value[0]);
-    double *share = calloc (count + 1, sizeof share[0]);
-    assert (point && value && share);
+    struct series_point *point = mem_zero (points, sizeof point[0]);
+    double *value = mem_zero (2 * (size_t)count * points, sizeof value[0]);
+    double *share = mem_zero (count + 1, sizeof share[0]);
     struct panel use = {out, TOP, 1, longest_s (line, count)};
     struct panel queue = {out, TOP + PANEL + GAP, 1, use.span_s};
     for (uint32_t i = 0; i < count; i++) {

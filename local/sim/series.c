@@ -1,6 +1,6 @@
 #include "local/sim/series.h"
+#include "proto/base/mem.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,8 +22,7 @@ struct series {
 
 struct series *series_create (void)
 {
-    struct series *s = calloc (1, sizeof *s);
-    assert (s);
+    struct series *s = mem_zero (1, sizeof *s);
     s->width = US_PER_S;
     return s;
 }

@@ -1,5 +1,4 @@
 /* simcmd: `nui sim`, see nui-sim(1). */
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "local/sim/plot.h"
 #include "local/sim/simrun.h"
 #include "local/sim/site.h"
+#include "proto/base/mem.h"
 #include "proto/cli/options.h"
 #include "proto/cli/table.h"
 
@@ -644,11 +644,10 @@ static int grid_make (struct cli_context *ctx, const struct args *a,
 
 static int sim_run (struct cli_context *ctx, int argc, char **argv)
 {
-    struct sim *sim = calloc (1, sizeof *sim);
+    struct sim *sim = mem_zero (1, sizeof *sim);
     struct cli_operands ops;
     struct err err = {0};
     int code;
-    assert (sim);
     cred_names_init (&sim->names);
     if (!cli_options (ctx, options, 0, &sim->args, argc, argv, &ops, &code))
         goto out;

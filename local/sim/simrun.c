@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "proto/base/clock.h"
+#include "proto/base/mem.h"
 
 struct observer {
     struct simrun *run;
@@ -67,8 +68,7 @@ static void observe (void *self, const struct engine_sample *sample)
 static struct engine_job *jobs_make (const struct workload *w, const struct policy *policy,
                                      struct req *plain, uint32_t *qos)
 {
-    struct engine_job *job = calloc (w->count + 1, sizeof job[0]);
-    assert (job);
+    struct engine_job *job = mem_zero (w->count + 1, sizeof job[0]);
     for (uint64_t i = 0; i < w->count; i++) {
         const struct workload_job *from = &w->job[i];
         bool denied;
@@ -106,11 +106,10 @@ int simrun_replay_hooked (const struct workload *w, const struct machine *m,
                           struct simrun *out, struct err *err)
 {
     memset (out, 0, sizeof *out);
-    out->result = calloc (w->count + 1, sizeof out->result[0]);
-    out->qos = calloc (w->count + 1, sizeof out->qos[0]);
-    struct node_spec *node = calloc (m->group_count, sizeof node[0]);
-    uint32_t *copies = calloc (m->group_count, sizeof copies[0]);
-    assert (out->result && out->qos && node && copies);
+    out->result = mem_zero (w->count + 1, sizeof out->result[0]);
+    out->qos = mem_zero (w->count + 1, sizeof out->qos[0]);
+    struct node_spec *node = mem_zero (m->group_count, sizeof node[0]);
+    uint32_t *copies = mem_zero (m->group_count, sizeof copies[0]);
     out->series = series_create ();
     for (uint32_t g = 0; g < m->group_count; g++) {
         node[g] = m->group[g].spec;

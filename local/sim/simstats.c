@@ -1,6 +1,6 @@
 #include "local/sim/simstats.h"
+#include "proto/base/mem.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,8 +26,7 @@ void simstats_compute (const struct workload *w, const struct engine_result *res
     memset (out, 0, sizeof *out);
     out->passes = summary->passes;
     out->preempted = summary->preempted;
-    double *wait = malloc ((w->count + 1) * sizeof wait[0]);
-    assert (wait);
+    double *wait = mem_alloc ((w->count + 1) * sizeof wait[0]);
     double wait_sum = 0, slowdown_sum = 0, used = 0;
     time_us first = TIME_US_MAX, last = TIME_US_NONE;
     for (uint64_t i = 0; i < w->count; i++) {

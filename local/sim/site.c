@@ -7,6 +7,7 @@
 
 #include "local/conf/place.h"
 #include "local/conf/standing.h"
+#include "proto/base/mem.h"
 #include "proto/base/strbuf.h"
 
 struct simsite {
@@ -218,8 +219,7 @@ struct simsite *simsite_create (const struct nodeconf *nodes, const struct polic
                                 const struct workload *workload, const struct machine *machine,
                                 void (*note) (void *self, const char *sentence), void *self)
 {
-    struct simsite *site = calloc (1, sizeof *site);
-    assert (site);
+    struct simsite *site = mem_zero (1, sizeof *site);
     site->conf = nodes;
     site->policy = policy;
     site->workload = workload;

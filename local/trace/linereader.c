@@ -1,4 +1,5 @@
 #include "local/trace/linereader.h"
+#include "proto/base/mem.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -28,8 +29,7 @@ struct linereader *linereader_open (const char *path, struct err *err)
         return NULL;
     }
     gzbuffer (file, 256 * 1024);
-    struct linereader *r = calloc (1, sizeof *r);
-    assert (r);
+    struct linereader *r = mem_zero (1, sizeof *r);
     r->file = file;
     r->path = strdup (path);
     r->cap = 256 * 1024;
@@ -60,8 +60,7 @@ static int fill (struct linereader *r, struct err *err)
             return err_set (err, ERR_INVALID, "%s line %llu: longer than %d bytes", r->path,
                             (unsigned long long)r->number + 1, LINEREADER_LINE_MAX);
         r->cap *= 2;
-        r->data = realloc (r->data, r->cap + 1);
-        assert (r->data);
+        r->data = mem_resize (r->data, r->cap + 1);
     }
     int got = gzread (r->file, r->data + r->end, (unsigned)(r->cap - r->end));
     int code;

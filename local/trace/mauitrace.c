@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "local/trace/workload_i.h"
+#include "proto/base/mem.h"
 #include "proto/base/strbuf.h"
 
 enum { RESOURCE_FIELDS = 21, NAME_MAX_BYTES = 256 };
@@ -423,9 +424,8 @@ static void node_name (struct machine *m, struct node_growth *g, const char *nam
 {
     if (m->node_count == g->node_cap) {
         g->node_cap = g->node_cap ? g->node_cap * 2 : 256;
-        g->name = realloc (g->name, g->node_cap * sizeof *g->name);
-        g->features = realloc (g->features, g->node_cap * sizeof *g->features);
-        assert (g->name && g->features);
+        g->name = mem_resize (g->name, g->node_cap * sizeof *g->name);
+        g->features = mem_resize (g->features, g->node_cap * sizeof *g->features);
     }
     g->name[m->node_count] = arena_strdup (m->arena, name);
     g->features[m->node_count] = arena_strdup (m->arena, strbuf_text (&l->own));
@@ -457,9 +457,8 @@ static int machine_line (struct machine *m, struct node_growth *g, struct strtab
         return err_set (err, ERR_LIMIT, "%s: more than %d nodes", path, NODES_MAX);
     if (m->group_count == g->cap) {
         g->cap = g->cap ? g->cap * 2 : 256;
-        g->group = realloc (g->group, g->cap * sizeof g->group[0]);
-        g->any_class = realloc (g->any_class, g->cap * sizeof g->any_class[0]);
-        assert (g->group && g->any_class);
+        g->group = mem_resize (g->group, g->cap * sizeof g->group[0]);
+        g->any_class = mem_resize (g->any_class, g->cap * sizeof g->any_class[0]);
     }
     struct node_spec spec = {.partition = 1};
     struct node_line l = {

@@ -1,12 +1,12 @@
 #include "local/trace/workload.h"
 
-#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "local/trace/workload_i.h"
+#include "proto/base/mem.h"
 
 const char *workload_skip_text (enum workload_skip reason)
 {
@@ -88,8 +88,7 @@ void workload_add (struct workload_reader *r, const struct workload_job *job)
     struct workload *w = r->workload;
     if (w->count == r->cap) {
         r->cap = r->cap ? r->cap * 2 : 4096;
-        w->job = realloc (w->job, r->cap * sizeof w->job[0]);
-        assert (w->job);
+        w->job = mem_resize (w->job, r->cap * sizeof w->job[0]);
     }
     w->job[w->count++] = *job;
 }
@@ -138,8 +137,7 @@ static int number_order (const void *a, const void *b)
 /* Numbers break ties, so each may be there once. */
 static int numbers_check (const struct workload *w, const char *path, struct err *err)
 {
-    uint64_t *number = malloc ((w->count + 1) * sizeof number[0]);
-    assert (number);
+    uint64_t *number = mem_alloc ((w->count + 1) * sizeof number[0]);
     bool ascending = true;
     for (uint64_t i = 0; i < w->count; i++) {
         number[i] = w->job[i].number;
@@ -209,8 +207,7 @@ struct workload *workload_read (const char *path, const struct workload_range *r
     r.lines = linereader_open (path, err);
     if (!r.lines)
         return NULL;
-    struct workload *w = calloc (1, sizeof *w);
-    assert (w);
+    struct workload *w = mem_zero (1, sizeof *w);
     w->arena = arena_create (0);
     w->names = names;
     r.workload = w;

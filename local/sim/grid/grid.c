@@ -1,6 +1,5 @@
 #include "local/sim/grid/grid.h"
 
-#include <assert.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 
 #include "local/conf/policyconf.h"
 #include "proto/base/clock.h"
+#include "proto/base/mem.h"
 #include "proto/conf/conf.h"
 
 /* --- the file ----------------------------------------------------------------------------- */
@@ -142,8 +142,7 @@ static void jobs_merge (struct grid *grid)
         grid->period = length < grid->period ? length : grid->period;
         all += w->count;
     }
-    grid->job = calloc (all + 1, sizeof grid->job[0]);
-    assert (grid->job && "out of memory");
+    grid->job = mem_zero (all + 1, sizeof grid->job[0]);
     for (uint32_t s = 0; s < grid->site_count; s++) {
         struct grid_site *site = &grid->site[s];
         const struct workload *w = site->workload;
@@ -163,10 +162,8 @@ static void jobs_merge (struct grid *grid)
 struct grid *grid_read (const char *path, void (*note) (void *self, const char *text), void *self,
                         struct err *err)
 {
-    struct grid *grid = calloc (1, sizeof *grid);
-    assert (grid && "out of memory");
-    grid->site = calloc (GRIDSIM_SITES_MAX, sizeof grid->site[0]);
-    assert (grid->site && "out of memory");
+    struct grid *grid = mem_zero (1, sizeof *grid);
+    grid->site = mem_zero (GRIDSIM_SITES_MAX, sizeof grid->site[0]);
     int rc = conf_fill (grid, path, err);
     for (uint32_t i = 0; i < grid->site_count && !rc; i++)
         rc = site_read (&grid->site[i], note, self, err);
@@ -219,10 +216,9 @@ static int pool_make (const struct grid *grid, struct pool *pool, struct err *er
     cred_names_init (&pool->names);
     for (uint32_t s = 0; s < grid->site_count; s++)
         groups += grid->site[s].machine->group_count;
-    pool->machine.group = calloc (groups, sizeof pool->machine.group[0]);
-    pool->work = calloc (grid->count + 1, sizeof pool->work[0]);
-    pool->job = calloc (grid->count + 1, sizeof pool->job[0]);
-    assert (pool->machine.group && pool->work && pool->job && "out of memory");
+    pool->machine.group = mem_zero (groups, sizeof pool->machine.group[0]);
+    pool->work = mem_zero (grid->count + 1, sizeof pool->work[0]);
+    pool->job = mem_zero (grid->count + 1, sizeof pool->job[0]);
     for (uint32_t s = 0; s < grid->site_count; s++) {
         const struct machine *m = grid->site[s].machine;
         for (uint32_t g = 0; g < m->group_count; g++)
@@ -268,9 +264,8 @@ static double seconds (duration_us us)
 static void measure (const struct grid *grid, const struct grid_run *base, struct grid_run *run)
 {
     enum { SHORT_S = 10 }; /* bounded slowdown, as simstats.h */
-    double *wait = malloc ((grid->count + 1) * sizeof wait[0]);
+    double *wait = mem_alloc ((grid->count + 1) * sizeof wait[0]);
     uint64_t groups = 0, locals = 0;
-    assert (wait && "out of memory");
     for (uint64_t i = 0; i < grid->count; i++) {
         const struct gridsim_result *r = &run->result[i];
         if (r->end == TIME_US_NONE)
@@ -327,8 +322,7 @@ int grid_run (const struct grid *grid, enum grid_kind kind, double share,
     duration_us begun = clock_monotonic_us ();
     int rc = 0;
     *out = (struct grid_run){.kind = kind, .share = share};
-    out->result = calloc (grid->count + 1, sizeof out->result[0]);
-    assert (out->result && "out of memory");
+    out->result = mem_zero (grid->count + 1, sizeof out->result[0]);
     for (uint32_t s = 0; s < grid->site_count; s++)
         site[s] = site_of (&grid->site[s]);
     if (kind == GRID_POOL) {

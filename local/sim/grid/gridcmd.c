@@ -1,11 +1,11 @@
 #include "local/sim/grid/gridcmd.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "local/sim/outfile.h"
+#include "proto/base/mem.h"
 #include "proto/cli/table.h"
 
 struct command {
@@ -256,10 +256,9 @@ static void input_tell (const struct grid *grid)
 
 int gridcmd_run (struct cli_context *ctx, const struct gridcmd_args *args)
 {
-    struct command *c = calloc (1, sizeof *c);
+    struct command *c = mem_zero (1, sizeof *c);
     struct err err = {0};
     int code = CLI_OK;
-    assert (c && "out of memory");
     c->args = args;
     if (shares_parse (c, &err)) {
         free (c);

@@ -1,10 +1,10 @@
 /* The page of `nui sim --grid`: what the grid gains, and what co-allocation costs the others. */
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "local/sim/grid/gridcmd.h"
 #include "local/sim/lab/report.h"
+#include "proto/base/mem.h"
 
 enum { PLAIN = 4 };
 
@@ -51,10 +51,9 @@ static void figure_gain (struct report *page, const struct grid_run *run)
 static void figures_share (struct report *page, const struct grid_run *run, uint32_t count)
 {
     uint32_t points = count + 1;
-    double *x = calloc (points, sizeof *x), *extra = calloc (points, sizeof *extra);
-    double *wait = calloc (points, sizeof *wait), *response = calloc (points, sizeof *response);
-    double *use = calloc (points, sizeof *use);
-    assert (x && extra && wait && response && use && "out of memory");
+    double *x = mem_zero (points, sizeof *x), *extra = mem_zero (points, sizeof *extra);
+    double *wait = mem_zero (points, sizeof *wait), *response = mem_zero (points, sizeof *response);
+    double *use = mem_zero (points, sizeof *use);
     wait[0] = response[0] = NAN;
     use[0] = run[GRID_ISOLATED].summary.utilisation;
     for (uint32_t i = 0; i < count; i++) {

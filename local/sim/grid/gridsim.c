@@ -8,6 +8,7 @@
 #include "local/core/query.h"
 #include "local/estimate/estimator.h"
 #include "local/sim/engine.h"
+#include "proto/base/mem.h"
 #include "proto/base/rng.h"
 
 enum {
@@ -489,8 +490,7 @@ static void promise_add (struct run *run, struct group *group)
 {
     if (run->promise_count == run->promise_cap) {
         run->promise_cap = run->promise_cap ? run->promise_cap * 2 : 64;
-        run->promise = realloc (run->promise, run->promise_cap * sizeof run->promise[0]);
-        assert (run->promise && "out of memory");
+        run->promise = mem_resize (run->promise, run->promise_cap * sizeof run->promise[0]);
     }
     uint64_t i = run->promise_count++;
     for (; i > 0 && run->promise[i - 1]->start < group->start; i--) /* the next one last */
@@ -502,8 +502,7 @@ static void promise_add (struct run *run, struct group *group)
 static int coallocate (struct run *run, uint64_t index, bool *taken_out, struct err *err)
 {
     const struct gridsim_job *job = &run->setup->job[index];
-    struct group *group = calloc (1, sizeof *group);
-    assert (group && "out of memory");
+    struct group *group = mem_zero (1, sizeof *group);
     group->job = index;
     for (uint32_t p = 0; p < GRIDSIM_PARTS; p++) {
         struct half *half = &group->half[p];
@@ -606,12 +605,11 @@ static int site_make (struct run *run, uint32_t index, struct err *err)
     site->run = run;
     site->index = index;
     site->cap = run->setup->count * SLOTS_PER_JOB + 64;
-    site->slot = calloc (site->cap, sizeof site->slot[0]);
-    site->result = calloc (site->cap, sizeof site->result[0]);
-    site->owner = calloc (site->cap, sizeof site->owner[0]);
-    site->node = calloc (m->group_count + 1, sizeof site->node[0]);
-    site->copies = calloc (m->group_count + 1, sizeof site->copies[0]);
-    assert (site->slot && site->result && site->owner && site->node && site->copies);
+    site->slot = mem_zero (site->cap, sizeof site->slot[0]);
+    site->result = mem_zero (site->cap, sizeof site->result[0]);
+    site->owner = mem_zero (site->cap, sizeof site->owner[0]);
+    site->node = mem_zero (m->group_count + 1, sizeof site->node[0]);
+    site->copies = mem_zero (m->group_count + 1, sizeof site->copies[0]);
     for (uint64_t i = 0; i < site->cap; i++)
         site->slot[i].number = i + 1;
     for (uint32_t g = 0; g < m->group_count; g++) {
@@ -684,9 +682,8 @@ int gridsim_run (const struct gridsim_setup *setup, struct gridsim_result *resul
     int rc = 0;
     memset (summary, 0, sizeof *summary);
     run.arena = arena_create (0);
-    run.site = calloc (setup->site_count + 1, sizeof run.site[0]);
-    run.group = calloc (setup->count + 1, sizeof run.group[0]);
-    assert (run.site && run.group && "out of memory");
+    run.site = mem_zero (setup->site_count + 1, sizeof run.site[0]);
+    run.group = mem_zero (setup->count + 1, sizeof run.group[0]);
     for (uint64_t i = 0; i < setup->count; i++)
         result[i] = (struct gridsim_result){.start = TIME_US_NONE, .end = TIME_US_NONE,
                                             .site = setup->job[i].home};

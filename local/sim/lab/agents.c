@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "local/core/query.h"
+#include "proto/base/mem.h"
 #include "proto/base/rng.h"
 
 const char *const agent_kind_name[AGENT_KINDS] = {"developer", "heavy user", "gap filler"};
@@ -75,10 +76,9 @@ struct agents *agents_create (const struct agents_options *o, struct cred_names 
     a->options = *o;
     a->procs = procs;
     a->arena = arena_create (0);
-    a->job = calloc (AGENTS_JOBS_MAX, sizeof a->job[0]);
-    a->owner = calloc (AGENTS_JOBS_MAX, sizeof a->owner[0]);
-    a->begun = calloc (AGENTS_JOBS_MAX, sizeof a->begun[0]);
-    assert (a->job && a->owner && a->begun);
+    a->job = mem_zero (AGENTS_JOBS_MAX, sizeof a->job[0]);
+    a->owner = mem_zero (AGENTS_JOBS_MAX, sizeof a->owner[0]);
+    a->begun = mem_zero (AGENTS_JOBS_MAX, sizeof a->begun[0]);
     for (uint64_t i = 0; i < AGENTS_JOBS_MAX; i++)
         a->job[i].number = i + 1;
     for (int k = 0; k < AGENT_KINDS; k++) {

@@ -1,11 +1,11 @@
 /* What a site steers with in Jackson, Snell & Clement 2001: fairshare targets (section 6) and how
  * many jobs get reservations (section 4.2). */
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "local/sim/lab/lab.h"
+#include "proto/base/mem.h"
 
 /* --- fairshare ------------------------------------------------------------------------------ */
 
@@ -52,10 +52,9 @@ static void accounts_give (struct workload *w)
         id = w->job[i].cred[CRED_USER];
         users = id != CRED_NONE && id >= users ? id + 1 : users;
     }
-    struct fs_user *user = calloc (users, sizeof user[0]);
-    uint32_t *of = calloc (users, sizeof of[0]);
+    struct fs_user *user = mem_zero (users, sizeof user[0]);
+    uint32_t *of = mem_zero (users, sizeof of[0]);
     double has[ACCOUNTS] = {0};
-    assert (user && of);
     for (uint64_t i = 0; i < w->count; i++) {
         id = w->job[i].cred[CRED_USER];
         if (id != CRED_NONE)
@@ -84,15 +83,13 @@ static void accounts_give (struct workload *w)
 /* The same jobs without those of account A in the second half. */
 static struct workload *without_first_account (const struct workload *from)
 {
-    struct workload *w = calloc (1, sizeof *w);
+    struct workload *w = mem_zero (1, sizeof *w);
     uint32_t gone = from->job[0].cred[CRED_ACCOUNT];
     time_us half =
         from->job[0].submit + (from->job[from->count - 1].submit - from->job[0].submit) / 2;
-    assert (w);
     w->arena = arena_create (0);
     w->names = from->names;
-    w->job = calloc (from->count + 1, sizeof w->job[0]);
-    assert (w->job);
+    w->job = mem_zero (from->count + 1, sizeof w->job[0]);
     for (uint64_t i = 0; i < from->count; i++) {
         if (strcmp (cred_name (from->names, CRED_ACCOUNT, from->job[i].cred[CRED_ACCOUNT]), "A") ==
             0)

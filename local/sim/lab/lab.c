@@ -1,6 +1,5 @@
 #include "local/sim/lab/lab.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 
 #include "local/sim/lab/model.h"
 #include "local/sim/lab/pbsfifo.h"
+#include "proto/base/mem.h"
 #include "proto/base/strbuf.h"
 
 static const struct lab_experiment experiments[] = {
@@ -70,8 +70,7 @@ int lab_perform (const struct lab_options *options, struct lab **lab_out, struct
     const struct lab_experiment *experiment = find (options->experiment, err);
     if (!experiment)
         return ERR_INVALID;
-    struct lab *lab = calloc (1, sizeof *lab);
-    assert (lab);
+    struct lab *lab = mem_zero (1, sizeof *lab);
     lab->options = options;
     lab->arena = arena_create (0);
     lab->source = "";

@@ -1,6 +1,5 @@
 #include "local/sim/lab/labrun.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +9,7 @@
 #include "local/sim/lab/pbsfifo.h"
 #include "local/sim/simrun.h"
 #include "proto/base/clock.h"
+#include "proto/base/mem.h"
 
 static int config_read (const struct lab_run *run, struct policy **policy_out, struct err *err)
 {
@@ -125,8 +125,7 @@ static void observe (void *self, const struct engine_sample *sample)
 static void jobs_make (struct simulation *s, const struct workload *w)
 {
     s->count = w->count;
-    s->job = calloc (w->count + 1, sizeof s->job[0]);
-    assert (s->job);
+    s->job = mem_zero (w->count + 1, sizeof s->job[0]);
     for (uint64_t i = 0; i < w->count; i++) {
         const struct workload_job *from = &w->job[i];
         struct engine_job *job = &s->job[i];
@@ -147,8 +146,7 @@ static void result_take (const struct simulation *s, const struct agents *agents
                          struct lab_result *out)
 {
     out->count = agents ? agents_count (agents) : s->count;
-    out->job = calloc (out->count + 1, sizeof out->job[0]);
-    assert (out->job);
+    out->job = mem_zero (out->count + 1, sizeof out->job[0]);
     out->passes = s->summary.passes;
     for (uint64_t i = 0; i < out->count; i++) {
         const struct engine_job *j = &s->job[i];
@@ -172,9 +170,8 @@ static void result_take (const struct simulation *s, const struct agents *agents
 static int engine_go (struct simulation *s, struct agents *agents, struct err *err)
 {
     const struct machine *m = s->run->machine;
-    struct node_spec *node = calloc (m->group_count, sizeof node[0]);
-    uint32_t *copies = calloc (m->group_count, sizeof copies[0]);
-    assert (node && copies);
+    struct node_spec *node = mem_zero (m->group_count, sizeof node[0]);
+    uint32_t *copies = mem_zero (m->group_count, sizeof copies[0]);
     for (uint32_t g = 0; g < m->group_count; g++) {
         node[g] = m->group[g].spec;
         copies[g] = m->group[g].copies;
@@ -215,8 +212,7 @@ int lab_run_simulate (const struct lab_run *run, lab_run_progress *progress, voi
     } else {
         jobs_make (&s, run->workload);
     }
-    s.result = calloc (s.count + 1, sizeof s.result[0]);
-    assert (s.result);
+    s.result = mem_zero (s.count + 1, sizeof s.result[0]);
     rc = engine_go (&s, agents, err);
     if (!rc) {
         result_take (&s, agents, out);
@@ -270,8 +266,7 @@ int lab_result_read (const void *bytes, size_t len, uint64_t key, struct lab_res
     out->count = head.count;
     out->passes = head.passes;
     out->wall_s = head.wall_s;
-    out->job = malloc (left + 1);
-    assert (out->job);
+    out->job = mem_alloc (left + 1);
     memcpy (out->job, body, left);
     return 0;
 }

@@ -1,10 +1,10 @@
 #include "local/sim/lab/labstats.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/mem.h"
 #include "proto/base/rng.h"
 
 bool lab_ran (const struct lab_job *job)
@@ -60,9 +60,8 @@ double lab_last_end_s (const struct lab_result *r)
 
 void lab_stats_compute (const struct lab_result *r, int64_t procs, struct lab_stats *out)
 {
-    double *wait = malloc ((r->count + 1) * sizeof wait[0]);
+    double *wait = mem_alloc ((r->count + 1) * sizeof wait[0]);
     double slowdown = 0, xfactor = 0, work = 0;
-    assert (wait);
     memset (out, 0, sizeof *out);
     for (uint64_t i = 0; i < r->count; i++) {
         const struct lab_job *j = &r->job[i];
@@ -125,10 +124,9 @@ struct interval95 lab_bootstrap (const double *value, uint64_t count, uint64_t s
         out.low = out.high = out.mean;
         return out;
     }
-    double *sum = malloc ((count + length + 1) * sizeof sum[0]); /* running, once around */
-    double *mean = malloc (LAB_RESAMPLES * sizeof mean[0]);
+    double *sum = mem_alloc ((count + length + 1) * sizeof sum[0]); /* running, once around */
+    double *mean = mem_alloc (LAB_RESAMPLES * sizeof mean[0]);
     struct rng rng;
-    assert (sum && mean);
     sum[0] = 0;
     for (uint64_t i = 0; i < count + length; i++)
         sum[i + 1] = sum[i] + value[i % count];

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "local/sim/lab/model.h"
+#include "proto/base/mem.h"
 
 const uint32_t mix_class_jobs[MIX_CLASSES] = {22, 31, 15, 4, 4};
 
@@ -73,9 +74,8 @@ struct workload *mix_generate (uint64_t seed, struct cred_names *names, enum mix
 /* Running jobs as (end, processors); so few that a scan is best. */
 double mix_in_order_h (const struct workload *mix, const uint32_t *order)
 {
-    time_us *end = calloc (mix->count + 1, sizeof end[0]);
-    bool *ended = calloc (mix->count + 1, sizeof ended[0]);
-    assert (end && ended);
+    time_us *end = mem_zero (mix->count + 1, sizeof end[0]);
+    bool *ended = mem_zero (mix->count + 1, sizeof ended[0]);
     time_us now = 0, last = 0;
     int64_t free_procs = MIX_PROCS;
     for (uint64_t i = 0; i < mix->count; i++) {

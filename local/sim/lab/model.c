@@ -1,4 +1,5 @@
 #include "local/sim/lab/model.h"
+#include "proto/base/mem.h"
 
 #include <assert.h>
 #include <math.h>
@@ -8,8 +9,7 @@
 
 struct workload *model_workload (struct cred_names *names)
 {
-    struct workload *w = calloc (1, sizeof *w);
-    assert (w);
+    struct workload *w = mem_zero (1, sizeof *w);
     w->arena = arena_create (0);
     w->names = names;
     return w;
@@ -24,8 +24,7 @@ struct workload_job *model_job (struct workload *w, double submit_s, double run_
                                 uint32_t procs, int user)
 {
     if ((w->count & (w->count - 1)) == 0) { /* full at each power of two */
-        w->job = realloc (w->job, (w->count ? 2 * w->count : 1) * sizeof w->job[0]);
-        assert (w->job);
+        w->job = mem_resize (w->job, (w->count ? 2 * w->count : 1) * sizeof w->job[0]);
     }
     struct workload_job *j = &w->job[w->count++];
     memset (j, 0, sizeof *j);
@@ -83,8 +82,7 @@ double model_load (const struct workload *w, int64_t procs)
 struct workload *model_copy (const struct workload *from)
 {
     struct workload *w = model_workload (from->names);
-    w->job = malloc ((from->count + 1) * sizeof w->job[0]);
-    assert (w->job);
+    w->job = mem_alloc ((from->count + 1) * sizeof w->job[0]);
     memcpy (w->job, from->job, from->count * sizeof w->job[0]);
     for (uint64_t i = 0; i < from->count; i++)
         w->job[i].name = NULL; /* in the other's arena */

@@ -1,6 +1,5 @@
 #include "local/sim/lab/pool.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,6 +13,7 @@
 
 #include "local/sim/outfile.h"
 #include "proto/base/clock.h"
+#include "proto/base/mem.h"
 
 enum { WORKERS_MAX = 64, PATH_BYTES = 4096 };
 
@@ -296,15 +296,13 @@ static int pool_go (struct pool *p, struct pool_summary *summary, struct err *er
 int pool_run (struct lab_run *run, uint32_t count, const struct pool_options *options,
               struct pool_summary *summary, struct err *err)
 {
-    struct pool *p = calloc (1, sizeof *p);
+    struct pool *p = mem_zero (1, sizeof *p);
     struct sigaction note = {.sa_handler = stop_note}, old_int, old_term;
     long cores = sysconf (_SC_NPROCESSORS_ONLN);
-    assert (p);
     *p = (struct pool){.run = run, .count = count, .options = options};
     p->workers = options->workers ? options->workers : cores > 0 ? (uint32_t)cores : 1;
     p->workers = p->workers > WORKERS_MAX ? WORKERS_MAX : p->workers;
-    p->key = calloc (count + 1, sizeof p->key[0]);
-    assert (p->key);
+    p->key = mem_zero (count + 1, sizeof p->key[0]);
     memset (summary, 0, sizeof *summary);
     int rc = 0;
     for (uint32_t i = 0; i < count; i++) {

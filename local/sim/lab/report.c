@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "local/sim/outfile.h"
+#include "proto/base/mem.h"
 
 struct report {
     const char *title, *source;
@@ -25,8 +26,7 @@ struct report {
 
 struct report *report_create (const char *title, const char *source)
 {
-    struct report *r = calloc (1, sizeof *r);
-    assert (r);
+    struct report *r = mem_zero (1, sizeof *r);
     r->title = title;
     r->source = source;
     return r;
