@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bank/store/fnv.h"
-
 enum { SLOTS_FIRST = 2048, NAMES_MAX = 1 + 2 * LEDGER_GROUP_MAX };
 
 /* Open addressing; 0 is a free slot. At most half of them are taken. */

@@ -6,6 +6,16 @@
 #define NUI_BANK_STORE_BUSY_H
 
 #include "bank/core/ledger.h"
+#include "proto/base/fnv.h"
+
+/* The job's incarnation: what a hold or a usage is one of. */
+static inline uint64_t fnv_job (uint64_t hash, const struct ledger_job *job)
+{
+    hash = fnv_text (hash, job->site);
+    hash = fnv_text (hash, job->site_job);
+    hash = fnv_text (hash, job->component);
+    return fnv_bytes (hash, &job->incarnation, sizeof (job->incarnation));
+}
 
 struct busy;
 

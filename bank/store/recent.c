@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bank/store/fnv.h"
+#include "bank/store/busy.h"
 #include "proto/base/quantity.h"
 
 enum { TEXTS = 8 };

@@ -8,6 +8,7 @@
 #include "local/conf/policyconf_i.h"
 #include "local/conf/taskspec.h"
 #include "local/core/standing.h"
+#include "proto/base/fnv.h"
 #include "proto/base/text.h"
 
 enum { DAY_S = 86400, WEEK_S = 7 * DAY_S };
@@ -252,9 +253,8 @@ static int set_attr (struct standing_file *f, struct standing_parts *p, const ch
 {
     size_t n = strlen (attr);
     for (const char *c = attr; *c; c++)
-        p->s.hash = (p->s.hash ^ (uint64_t)toupper ((unsigned char)*c)) * UINT64_C (0x100000001B3);
-    for (const char *c = text; *c; c++)
-        p->s.hash = (p->s.hash ^ (unsigned char)*c) * UINT64_C (0x100000001B3);
+        p->s.hash = fnv_word (p->s.hash, (uint64_t)toupper ((unsigned char)*c));
+    p->s.hash = fnv_bytes (p->s.hash, text, strlen (text));
     p->s.line = line;
     if (strcasecmp (attr, "PROCLIMIT") == 0 || strcasecmp (attr, "JOBATTRLIST") == 0 ||
         (n > 4 && strcasecmp (attr + n - 4, "LIST") == 0 && strcasecmp (attr, "HOSTLIST") != 0))

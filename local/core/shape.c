@@ -1,5 +1,6 @@
 /* shape: kinds of tasks, interned so that one answer serves all jobs that are alike. */
 #include "local/core/state.h"
+#include "proto/base/fnv.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -60,7 +61,7 @@ static uint32_t shape_hash (const struct req *req, const struct needs *needs)
     hash ^= (uint64_t)(uint32_t)needs->speed_ppm << 16 ^ req->hosts ^ (uint64_t)req->node_procs << 32;
 
     for (uint32_t d = 0; d < RES_MAX; d++)
-        hash = (hash ^ (uint32_t)req->task.v[d]) * UINT64_C (0x100000001B3);
+        hash = fnv_word (hash, (uint32_t)req->task.v[d]);
     for (uint32_t w = 0; w < FEATURES_MAX / 64; w++)
         hash = (hash ^ req->features.word[w]) * UINT64_C (0x9E3779B97F4A7C15);
     return (uint32_t)(hash >> 40) % SHAPE_BUCKETS;

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "local/rm/slurm_i.h"
+#include "proto/base/fnv.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"
 
@@ -370,23 +371,15 @@ uint32_t slurm_tasks_each (const char *list, uint32_t cap, void (*fn) (void *arg
     return count;
 }
 
-static uint64_t mix (uint64_t h, const void *bytes, size_t len)
-{
-    const unsigned char *p = bytes;
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ p[i]) * UINT64_C (1099511628211);
-    return h;
-}
-
 uint64_t slurm_digest (const struct rm_native *n)
 {
-    uint64_t h = UINT64_C (14695981039346656037);
+    uint64_t h = FNV_BEGIN;
     const char *const words[] = {n->name,     n->user,       n->group,          n->account,
                                  n->qos,      n->class_name, n->features,       n->gres_per_node,
                                  n->licences, n->hosts,      n->hosts_excluded, n->dependency,
                                  n->array_id, n->placement,   n->gres_per_task,  n->gres_per_job};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        h = mix (h, words[i], strlen (words[i]) + 1);
+        h = fnv_text (h, words[i]);
     const int64_t numbers[] = {n->state,
                                n->nodes_min,
                                n->nodes_max,
@@ -404,7 +397,7 @@ uint64_t slurm_digest (const struct rm_native *n)
                                n->held_admin,
                                n->start,
                                n->unasked};
-    h = mix (h, numbers, sizeof numbers);
+    h = fnv_bytes (h, numbers, sizeof numbers);
     return h ? h : 1;
 }
 

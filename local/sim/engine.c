@@ -1,6 +1,7 @@
 #include "local/sim/engine.h"
 
 #include "local/core/defer.h"
+#include "proto/base/fnv.h"
 #include "proto/base/mem.h"
 
 #include <stdlib.h>
@@ -339,7 +340,7 @@ static int pass_run (struct engine *e, time_us now, struct err *err)
         if (rc == 0 && e->setup->hooks.planned)
             e->setup->hooks.planned (e->setup->hooks.self, e, &plan);
         e->summary->passes++;
-        e->summary->plan_hash = (e->summary->plan_hash ^ plan.hash) * UINT64_C (0x100000001B3);
+        e->summary->plan_hash = fnv_word (e->summary->plan_hash, plan.hash);
         arena_reset (e->arena);
     } while (rc == 0 && (plan.preempt_count || plan.defer_count || plan.lapsed_count || (e->again && plan.start_count)));
     return rc;

@@ -9,6 +9,7 @@
 #include "local/svc/resv.h"
 #include "local/svc/staging.h"
 #include "proto/base/clock.h"
+#include "proto/base/fnv.h"
 #include "proto/base/text.h"
 #include "proto/hash/sha256.h"
 #include "proto/rpc/envelope.h"
@@ -19,15 +20,11 @@ enum { ARGS_MAX = 1024, COMPONENTS_MAX = 1024 };
 /* Of the array's id and of whose it is, so that nobody is in another's array. */
 uint64_t jobspec_array (const struct jobspec *spec)
 {
-    uint64_t hash = UINT64_C (14695981039346656037);
     if (spec->job->array_id.len == 0)
         return 0;
-    for (size_t i = 0; i < spec->job->array_id.len; i++)
-        hash = (hash ^ spec->job->array_id.data[i]) * UINT64_C (1099511628211);
-    for (const char *c = spec->submitter; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * UINT64_C (1099511628211);
-    for (const char *c = spec->local_account; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * UINT64_C (1099511628211);
+    uint64_t hash = fnv_bytes (FNV_BEGIN, spec->job->array_id.data, spec->job->array_id.len);
+    hash = fnv_bytes (hash, spec->submitter, strlen (spec->submitter));
+    hash = fnv_bytes (hash, spec->local_account, strlen (spec->local_account));
     return (hash >> 1) | 1; /* not 0, and a number for SQL */
 }
 

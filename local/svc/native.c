@@ -9,6 +9,7 @@
 #include "local/svc/mode.h"
 #include "local/svc/native.h"
 #include "proto/base/clock.h"
+#include "proto/base/fnv.h"
 #include "proto/base/text.h"
 
 /* --- holds -------------------------------------------------------------------------------- */
@@ -129,9 +130,7 @@ static void misfit_say (struct svc *svc, struct site_job *job, const struct nati
 /* Tasks of one array share a number (--array=0-9%2: so many at a time). 0: of no array. */
 static uint64_t array_of (const struct rm_native *n)
 {
-    uint64_t hash = UINT64_C (14695981039346656037) ^ (uint64_t)n->submit;
-    for (const char *c = n->array_id; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * UINT64_C (1099511628211);
+    uint64_t hash = fnv_bytes (FNV_BEGIN ^ (uint64_t)n->submit, n->array_id, strlen (n->array_id));
     return *n->array_id ? (hash >> 1) | 1 : 0; /* a number for SQL */
 }
 

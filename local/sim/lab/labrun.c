@@ -9,6 +9,7 @@
 #include "local/sim/lab/pbsfifo.h"
 #include "local/sim/simrun.h"
 #include "proto/base/clock.h"
+#include "proto/base/fnv.h"
 #include "proto/base/mem.h"
 
 static int config_read (const struct lab_run *run, struct policy **policy_out, struct err *err)
@@ -43,17 +44,9 @@ int lab_run_check (const struct lab_run *run, struct err *err)
 
 /* --- key ------------------------------------------------------------------------------------ */
 
-static uint64_t mixed (uint64_t hash, const void *bytes, size_t len)
-{
-    const unsigned char *at = bytes;
-    for (size_t i = 0; i < len; i++)
-        hash = (hash ^ at[i]) * UINT64_C (0x100000001B3);
-    return hash;
-}
-
 static uint64_t mixed_number (uint64_t hash, uint64_t value)
 {
-    return mixed (hash, &value, sizeof value);
+    return fnv_bytes (hash, &value, sizeof value);
 }
 
 static uint64_t workload_mixed (uint64_t hash, const struct workload *w)
@@ -62,12 +55,12 @@ static uint64_t workload_mixed (uint64_t hash, const struct workload *w)
         const struct workload_job *j = &w->job[i];
         const uint64_t value[] = {j->number, (uint64_t)j->submit, (uint64_t)j->run,
                                   (uint64_t)j->limit, j->procs};
-        hash = mixed (hash, value, sizeof value);
-        hash = mixed (hash, &j->req.task, sizeof j->req.task);
-        hash = mixed (hash, &j->req.features, sizeof j->req.features);
+        hash = fnv_bytes (hash, value, sizeof value);
+        hash = fnv_bytes (hash, &j->req.task, sizeof j->req.task);
+        hash = fnv_bytes (hash, &j->req.features, sizeof j->req.features);
         for (int k = 0; k < CRED_KINDS; k++) {
             const char *name = cred_name (w->names, (enum cred_kind)k, j->cred[k]);
-            hash = mixed (hash, name, strlen (name) + 1);
+            hash = fnv_bytes (hash, name, strlen (name) + 1);
         }
     }
     return hash;
@@ -82,13 +75,13 @@ uint64_t lab_run_key (const struct lab_run *run)
         hash = mixed_number (hash, (uint64_t)self.st_mtim.tv_sec);
         hash = mixed_number (hash, (uint64_t)self.st_mtim.tv_nsec);
     }
-    hash = mixed (hash, run->config, strlen (run->config) + 1);
+    hash = fnv_bytes (hash, run->config, strlen (run->config) + 1);
     hash = mixed_number (hash, run->seed);
     hash = mixed_number (hash, run->scheduler);
     hash = mixed_number (hash, (uint64_t)run->starving);
     for (uint32_t g = 0; g < run->machine->group_count; g++) {
-        hash = mixed (hash, &run->machine->group[g].spec.configured, sizeof (struct resources));
-        hash = mixed (hash, &run->machine->group[g].spec.features, sizeof (struct features));
+        hash = fnv_bytes (hash, &run->machine->group[g].spec.configured, sizeof (struct resources));
+        hash = fnv_bytes (hash, &run->machine->group[g].spec.features, sizeof (struct features));
         hash = mixed_number (hash, run->machine->group[g].copies);
     }
     if (run->agents)
@@ -242,7 +235,7 @@ void lab_result_write (const struct lab_result *r, uint64_t key, struct strbuf *
     struct head head = {.key = key, .count = r->count, .passes = r->passes, .wall_s = r->wall_s};
     size_t bytes = r->count * sizeof r->job[0];
     memcpy (head.magic, magic, sizeof magic);
-    head.sum = mixed (key, r->job, bytes);
+    head.sum = fnv_bytes (key, r->job, bytes);
     strbuf_append (out, &head, sizeof head);
     strbuf_append (out, r->job, bytes);
 }
@@ -260,7 +253,7 @@ int lab_result_read (const void *bytes, size_t len, uint64_t key, struct lab_res
     if (head.count > left / sizeof out->job[0] || left != head.count * sizeof out->job[0])
         return err_set (err, ERR_INVALID, "the result of a simulation is not whole");
     const char *body = (const char *)bytes + sizeof head;
-    if (mixed (key, body, left) != head.sum)
+    if (fnv_bytes (key, body, left) != head.sum)
         return err_set (err, ERR_INVALID, "the result of a simulation is damaged");
     memset (out, 0, sizeof *out);
     out->count = head.count;

@@ -1,4 +1,5 @@
 #include "local/sim/lab/pbsfifo.h"
+#include "proto/base/fnv.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -158,7 +159,7 @@ static int pbsfifo_pass (void *self, struct cluster *cluster, time_us now, struc
         if (started) {
             plan_out->start[plan_out->start_count++] = (struct plan_start){
                 queue[i].id, i ? PLAN_BACKFILL_SOFT : PLAN_PRIORITY, false, allocation};
-            plan_out->hash = (plan_out->hash ^ queue[i].id.v) * UINT64_C (0x100000001B3);
+            plan_out->hash = fnv_word (plan_out->hash, queue[i].id.v);
             free_procs -= queue[i].procs;
         } else if (starving) {
             break;
