@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "local/svc/coalloc_i.h"
-#include "local/svc/replay.h"
+#include "local/svc/grid/grid.h"
 #include "local/svc/staging.h"
 #include "proto/base/clock.h"
 

@@ -6,7 +6,7 @@
 #include "local/core/copy.h"
 #include "local/svc/caller.h"
 #include "local/svc/forecast/forecast.h"
-#include "local/svc/replay.h"
+#include "local/svc/grid/grid.h"
 #include "local/svc/staging.h"
 #include "proto/base/text.h"
 

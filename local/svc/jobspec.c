@@ -4,8 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "local/svc/gridpolicy.h"
-#include "local/svc/replay.h"
+#include "local/svc/grid/grid.h"
 #include "local/svc/resv.h"
 #include "local/svc/staging.h"
 #include "proto/base/clock.h"

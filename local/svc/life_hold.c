@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "local/svc/charge.h"
-#include "local/svc/gridpolicy.h"
+#include "local/svc/grid/grid.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
 #include "proto/base/text.h"

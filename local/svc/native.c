@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "local/svc/mode.h"
+#include "local/svc/modes/modes.h"
 #include "local/svc/native.h"
 #include "proto/base/clock.h"
 #include "proto/base/fnv.h"

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "local/svc/charge.h"
-#include "local/svc/gridpolicy.h"
-#include "local/svc/mode.h"
+#include "local/svc/grid/grid.h"
+#include "local/svc/modes/modes.h"
 #include "local/svc/resv.h"
 #include "local/svc/staging.h"
 #include "local/svc/memory/memory.h"

@@ -9,14 +9,12 @@
  *   hold.c      its hold at the bank: the request, and how it is given back
  *   life_hold.c    what the bank's answer makes of the job
  *   life_launch.c  what it is handed to the resource manager with
- *   links.c     the grid's bank and metaschedulers: opened, with anchors of the bank's history
  *   evict.c     running jobs that have to go: preemption, limits, lost nodes
  *   depends.c   jobs that wait for others
  *   deferral.c  jobs that cannot be run as they are
  *   coalloc.c   PREPARE, COMMIT, ABORT, READY, START, RELEASE
  *   staging.h   files that are there before a job starts; stageout.h: those taken away after it
  *   substitute.c other nodes for a firm part whose own went down
- *   gridpolicy.h what a metascheduler may have (GRIDCFG)
  *   jobs.c      QUERY, SUBMIT, JOB, CANCEL; job_find.c, job_reason.c, job_info.c: whose it is, why it waits, what is told
  *   output.c    OUTPUT
  *   native.c    jobs that came from the resource manager itself (native_needs.c: what they need)
@@ -24,15 +22,12 @@
  *   mirror.c    reservations that the resource manager keeps as well
  *   ports.c     rendezvous ports
  *   resv.c      administrators' reservations: records, placing, refilling (resv.h)
- *   renew.h     RENEW
- *   replay.h    signed jobs are taken once
- *   report.c    what metaschedulers are told of the cluster
  *   memory/     what is remembered: history, sums, trace, purging, fairshare; what an administrator should hear of
  *   forecast/   start-time estimates and their record
  *   clock.c     the moment it is
- *   simulate.c  SIMULATION's log and iterations
- *   follow.c    TEST: the queue of the production scheduler, read and followed
- *   mode.c      NORMAL, TEST, INTERACTIVE, SIMULATION: what comes of a decision */
+ *   grid/       this site among the others: links, reports, what metaschedulers may have, signed jobs are taken once
+ *   modes/      TEST, INTERACTIVE, SIMULATION: what comes of a decision
+ *   admin/      administrators' commands */
 #ifndef NUI_LOCAL_SVC_SVC_I_H
 #define NUI_LOCAL_SVC_SVC_I_H
 
@@ -41,7 +36,6 @@
 
 #include "local/conf/place.h"
 #include "local/core/cluster.h"
-#include "proto/job/depend.h"
 #include "local/core/plan.h"
 #include "local/core/query.h"
 #include "local/link/anchors.h"
@@ -56,6 +50,7 @@
 #include "proto/nui/v1/bank.pb-c.h"
 #include "proto/nui/v1/local.pb-c.h"
 #include "proto/job/delegation.h"
+#include "proto/job/depend.h"
 
 enum {
     SITE_ID_MAX = 96, /* "alpha.17" */

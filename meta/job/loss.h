@@ -2,7 +2,7 @@
  *
  *   report    it stays with that site; its status and a notification say so
  *   resubmit  it is given to another site. The site that had it has been told with the job to end it before
- *             (local/svc/contact.h): the metascheduler waits a tenth and some seconds longer than the site, each on its
+ *             (local/svc/grid): the metascheduler waits a tenth and some seconds longer than the site, each on its
  *             own monotonic clock, the site from a moment that was no later. So it runs in one place at a time.
  *
  * For how long a job is given to its sites is fixed when it is placed first (gridjob.contact_us). */

@@ -1,7 +1,6 @@
 /* schedctl: how far scheduling goes, and the end of the daemon. */
 #include "local/svc/admin/admin.h"
-#include "local/svc/mode.h"
-#include "local/svc/simulate.h"
+#include "local/svc/modes/modes.h"
 
 enum { ACTS_MAX = 1000 };
 

@@ -9,7 +9,7 @@
 
 #include "local/rm/rm_embedded.h"
 #include "local/svc/admin/admin.h"
-#include "local/svc/replay.h"
+#include "local/svc/grid/grid.h"
 
 /* It is no bearer cheque: on the socket only the account that the gridmap gives the signer may hand it in (and
  * root, who may be anybody here), elsewhere only the signer. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "local/store/signed.h"
-#include "local/svc/renew.h"
+#include "local/svc/grid/grid.h"
 #include "proto/job/delegation.h"
 
 /* Nothing that was signed is changed, and the bank looks at the hand-over: what is kept of the job gets it. */

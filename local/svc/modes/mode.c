@@ -1,6 +1,17 @@
-/* What TEST and INTERACTIVE make of a plan. Called by each pass before the plan is committed (mode_filter), and by who lists
- * acts and differences; it starts and stops nothing itself. */
-#include "local/svc/mode.h"
+/* What becomes of what a pass decides. NORMAL and SIMULATION act. TEST writes down what it would
+ * have done and does nothing. INTERACTIVE asks on the administrator's terminal, one act at a time:
+ *
+ *     Command: start job alpha.3 on node list alpha01,alpha02
+ *     Accept: (y/n) [default: n]?
+ *
+ * What is accepted is done by the next pass that decides the same again; a question that a later pass
+ * would not ask any more is withdrawn. What is declined is not asked again before RMPOLLINTERVAL. Where
+ * nobody can answer (no terminal, end of file) everything is declined. What an administrator orders
+ * himself (runjob, canceljob) is not asked, and under TEST it starts nothing.
+ *
+ * Called by each pass before its plan is committed (mode_filter), and by who lists acts and differences; it starts and stops
+ * nothing itself. */
+#include "local/svc/modes/modes.h"
 
 #include <assert.h>
 #include <errno.h>

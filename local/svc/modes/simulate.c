@@ -1,7 +1,16 @@
-/* SIMULATION: the moments at which something happens, one after the other, each with its passes. It writes the simulated clock,
- * plays the log's users and, by rm_trace, the resource manager. Called when the service is whole and by schedctl; nothing else
- * knows that time is not real. */
-#include "local/svc/simulate.h"
+/* SIMULATION. A virtual clock, jobs that come from a log and run nowhere (rm_trace), and the
+ * iterations of schedctl(1): the n-th is the pass at begin + (n - 1) · RMPOLLINTERVAL. What happens in
+ * between, happens at its own moment, with a pass, as it would under NORMAL.
+ *
+ * It begins when SIMINITIALQUEUEDEPTH jobs of the log have come. With NORMAL submission they keep
+ * their times; with the constant depths a job comes, as of now, whenever too little waits. Between
+ * iterations the loop is free: every command works, as of the moment the simulation is at.
+ *
+ * State is a scratch file in STATEDIR, begun anew each time.
+ *
+ * Called when the service is whole and by schedctl. It writes the simulated clock and plays the log's users and, by rm_trace, the
+ * resource manager; nothing else knows that time is not real. */
+#include "local/svc/modes/modes.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,8 +1,10 @@
+/* What metaschedulers are told of the cluster: nodes, free capacity, queue, estimates. Called by the link before each report leaves; it
+ * decides nothing. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "local/svc/forecast/forecast.h"
-#include "local/svc/replay.h"
+#include "local/svc/grid/grid.h"
 
 enum { WINDOWS_MAX = 64, SIZES_MAX = 24, DURATIONS_MAX = 10 };
 static const duration_us table_durations[DURATIONS_MAX] = {

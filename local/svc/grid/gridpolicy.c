@@ -1,4 +1,9 @@
-#include "local/svc/gridpolicy.h"
+/* Whether this site lets a metascheduler have what it asks (GRIDCFG).
+ *
+ * Every refusal is one sentence that names the rule and its value, so that a user who reads it in `nui status`
+ * knows whom to ask. Asked for each job, slot and start; it changes only
+ * why a job waits. */
+#include "local/svc/grid/grid.h"
 
 #include <stdlib.h>
 #include <string.h>

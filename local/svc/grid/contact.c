@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "local/svc/contact.h"
+#include "local/svc/grid/grid.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"

@@ -1,6 +1,6 @@
 /* The grid's bank and metaschedulers, as far as this site asks and tells them of its own accord. */
 #include "local/svc/charge.h"
-#include "local/svc/contact.h"
+#include "local/svc/grid/grid.h"
 #include "local/svc/memory/memory.h"
 #include "local/svc/svc_i.h"
 

@@ -1,4 +1,17 @@
-#include "local/svc/replay.h"
+/* A signed job runs for the metascheduler, and under the name, that it first came with.
+ *
+ * Metaschedulers are not trusted for what a user wants: each of them that has seen an envelope could
+ * hand it over as another job, or again when it has run. What is refused and what is not:
+ *   the same metascheduler, the same grid job   taken, also after the signature has expired here: a
+ *                                               retry, a requeue, a part that is prepared anew
+ *   another of its group (METAGROUP)            taken, as whatever grid job: it goes on with it
+ *   another one, or another grid job            refused
+ *   other content under the same uuid           refused
+ *   an ordinary job that ended well here        refused, whatever the attempt
+ *   handed in on the spot (msub)                taken once, whoever knows it already
+ *   nothing known, and expired                  refused, unless the owner has delegated it for longer
+ * A signature is good for REPLAYWINDOW at most, whatever it says of itself. */
+#include "local/svc/grid/grid.h"
 
 #include <assert.h>
 #include <stdlib.h>
