@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
 

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "local/svc/caller.h"
+#include "local/svc/job.h"
+#include "local/svc/svc_i.h"
 
 const char *const change_attr_names[ATTRS + 1] = {
     [ATTR_QOS] = "qos",         [ATTR_CLASS] = "class",         [ATTR_ACCOUNT] = "account",

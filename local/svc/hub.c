@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local/svc/job.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/text.h"
 
@@ -87,8 +88,8 @@ void pass_wake (struct svc *svc)
 {
     if (svc->closing)
         return;
-    if (svc->sim || svc->passing.under_way) { /* which looks when it has done what it is at */
-        svc->passing.wake_wanted = true;
+    if (svc->sim || svc->pass_under_way) { /* which looks when it has done what it is at */
+        svc->pass_wanted = true;
         return;
     }
     duration_us gap = svc->settings->policy->job_aggregation_time;

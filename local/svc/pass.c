@@ -1,14 +1,20 @@
 /* The pass: when it is made, slice by slice, and what its decisions lead to. Timers call it; what wants a pass says so
  * (pass_wake) and does not call it. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "local/svc/charge.h"
+#include "local/svc/files/staging.h"
 #include "local/svc/grid/grid.h"
-#include "local/svc/modes/modes.h"
-#include "local/svc/resv.h"
-#include "local/svc/staging.h"
+#include "local/svc/job.h"
+#include "local/svc/job/charge.h"
+#include "local/svc/job/life.h"
 #include "local/svc/memory/memory.h"
+#include "local/svc/modes/modes.h"
+#include "local/svc/native/native.h"
+#include "local/svc/nodes.h"
+#include "local/svc/pass.h"
+#include "local/svc/resv/resv.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
 
@@ -24,6 +30,22 @@ enum {
     SLICE_MOST_US = 20000,
     STEP_JOBS = 256,
     GIVEN_UP_MAX = 3
+};
+
+/* The pass that is being made, slice by slice. */
+struct passing {
+    struct event *poll;
+    bool again;               /* an event took back what was planned: from the beginning */
+    bool poll_wanted;         /* the poll interval went by */
+    uint32_t given_up;        /* how often it had to begin anew */
+    time_us now;              /* its moment */
+    duration_us begun;        /* monotonic */
+    duration_us slice_over;   /* monotonic: when the last slice was */
+    duration_us took;         /* its own time, without what was done between the slices … */
+    duration_us longest;      /* … and the longest slice of it */
+    struct plan plan;
+    struct arena *arena;      /* what the plan holds */
+    struct event *slice;
 };
 
 static void event_after (struct event *event, duration_us d)
@@ -208,7 +230,7 @@ static void preempts_do (struct svc *svc, const struct plan *plan)
 /* What comes before the plan. False: nothing is to be scheduled now. */
 static bool pass_prepare (struct svc *svc)
 {
-    struct passing *p = &svc->passing;
+    struct passing *p = svc->passing;
     time_us now = p->now = svc_now (svc);
     life_parts_settle (svc);
     stats_advance (svc, now);
@@ -228,7 +250,7 @@ static bool pass_prepare (struct svc *svc)
     arena_reset (p->arena);
     lapse_depends (svc);
     staging_settle (svc);
-    usage_nodes (svc);
+    usage_nodes (svc, p->arena);
     resv_standing_roll (svc, now);
     return true;
 }
@@ -268,7 +290,7 @@ static void failed (struct svc *svc, const struct err *err)
 /* The plan is made: it is committed and acted on. */
 static void pass_finish (struct svc *svc)
 {
-    struct passing *p = &svc->passing;
+    struct passing *p = svc->passing;
     struct plan *plan = &p->plan;
     struct err err = {0};
     duration_us begun = clock_monotonic_us ();
@@ -299,7 +321,7 @@ static void pass_finish (struct svc *svc)
 
 void pass_run (struct svc *svc)
 {
-    struct passing *p = &svc->passing;
+    struct passing *p = svc->passing;
     struct err err = {0};
     p->begun = clock_monotonic_us ();
     p->took = p->longest = 0;
@@ -316,18 +338,18 @@ void pass_run (struct svc *svc)
 /* There is no pass any more: what has waited for that. */
 static void pass_over (struct svc *svc)
 {
-    struct passing *p = &svc->passing;
-    p->under_way = false;
+    struct passing *p = svc->passing;
+    svc->pass_under_way = false;
     rm_events_release (svc);
     if (p->poll_wanted)
-        event_after (svc->poll_event, 0);
-    if (p->wake_wanted)
+        event_after (svc->passing->poll, 0);
+    if (svc->pass_wanted)
         pass_wake (svc);
 }
 
 static int slice_begin (struct svc *svc, bool *more, struct err *err)
 {
-    struct passing *p = &svc->passing;
+    struct passing *p = svc->passing;
     p->again = false;
     *more = pass_prepare (svc);
     return *more ? plan_begin (svc->cluster, p->now, p->arena, &p->plan, err) : 0;
@@ -345,7 +367,7 @@ static duration_us slice_length (const struct passing *p, duration_us now)
 /* Some steps, and then the others' turn. */
 static void slice_go (struct svc *svc)
 {
-    struct passing *p = &svc->passing;
+    struct passing *p = svc->passing;
     struct err err = {0};
     duration_us begun = clock_monotonic_us (), length = slice_length (p, begun), spent;
     bool more = true;
@@ -379,18 +401,18 @@ static void on_slice (evutil_socket_t fd, short what, void *arg)
     struct svc *svc = arg;
     (void)fd;
     (void)what;
-    if (!svc->closing && svc->passing.under_way)
+    if (!svc->closing && svc->pass_under_way)
         slice_go (svc);
 }
 
 static void pass_begin (struct svc *svc)
 {
-    struct passing *p = &svc->passing;
-    if (p->under_way || svc->closing)
+    struct passing *p = svc->passing;
+    if (svc->pass_under_way || svc->closing)
         return;
     SVC_TELL (svc, pass_begins, (svc));
-    p->under_way = p->again = true;
-    p->wake_wanted = p->poll_wanted = false;
+    svc->pass_under_way = p->again = true;
+    svc->pass_wanted = p->poll_wanted = false;
     p->given_up = 0;
     p->begun = p->slice_over = clock_monotonic_us ();
     p->took = p->longest = 0;
@@ -410,35 +432,38 @@ static void on_poll (evutil_socket_t fd, short what, void *arg)
     struct err err = {0};
     (void)fd;
     (void)what;
-    if (svc->passing.under_way) {
-        svc->passing.poll_wanted = true;
+    if (svc->pass_under_way) {
+        svc->passing->poll_wanted = true;
         return;
     }
     if (svc->rm.ops->poll (svc->rm.self, &err) != 0)
         log_event (svc->log, LOG_LEVEL_WARN, "rm", "poll_failed", "error=\"%s\"", err.text);
     SVC_TELL (svc, polled, (svc));
     pass_begin (svc);
-    event_after (svc->poll_event, svc->settings->policy->poll_interval);
+    event_after (svc->passing->poll, svc->settings->policy->poll_interval);
 }
 
 void pass_init (struct svc *svc)
 {
-    if (!svc->pass_event)
+    if (!svc->passing) {
+        svc->passing = calloc (1, sizeof *svc->passing);
+        assert (svc->passing && "out of memory");
         svc->pass_event = evtimer_new (svc->base, on_pass, svc);
-    if (!svc->poll_event)
-        svc->poll_event = evtimer_new (svc->base, on_poll, svc);
-    if (!svc->passing.slice)
-        svc->passing.slice = evtimer_new (svc->base, on_slice, svc);
+        svc->passing->poll = evtimer_new (svc->base, on_poll, svc);
+        svc->passing->slice = evtimer_new (svc->base, on_slice, svc);
+    }
     if (svc->sim)
         return;
-    event_after (svc->poll_event, svc->settings->policy->poll_interval);
+    event_after (svc->passing->poll, svc->settings->policy->poll_interval);
 }
 
 void pass_close (struct svc *svc)
 {
-    struct event *list[] = {svc->pass_event, svc->poll_event, svc->passing.slice};
-    for (int i = 0; i < 3; i++)
-        if (list[i])
-            event_free (list[i]);
-    arena_destroy (svc->passing.arena);
+    if (!svc->passing)
+        return;
+    event_free (svc->pass_event);
+    event_free (svc->passing->poll);
+    event_free (svc->passing->slice);
+    arena_destroy (svc->passing->arena);
+    free (svc->passing);
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "local/svc/nodes.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/strbuf.h"
 

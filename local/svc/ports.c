@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "local/svc/job.h"
 #include "local/svc/svc_i.h"
 
 static bool port_bindable (uint32_t port)

@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "local/svc/resv.h"
+#include "local/svc/job.h"
+#include "local/svc/job/jobspec.h"
+#include "local/svc/job/life.h"
+#include "local/svc/resv/resv.h"
 #include "local/svc/svc_i.h"
 
 /* As its QoS is now. */

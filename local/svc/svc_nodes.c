@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "local/svc/memory/memory.h"
+#include "local/svc/native/native.h"
+#include "local/svc/nodes.h"
+#include "local/svc/svc_i.h"
 
 bool svc_node_by_name (void *self, const char *name, struct node_id *out)
 {

@@ -3,9 +3,17 @@
 #include <string.h>
 
 #include "local/svc/caller.h"
-#include "local/svc/resv.h"
-#include "local/svc/staging.h"
-#include "local/svc/stageout.h"
+#include "local/svc/coalloc/coalloc.h"
+#include "local/svc/files/stageout.h"
+#include "local/svc/files/staging.h"
+#include "local/svc/job.h"
+#include "local/svc/job/jobspec.h"
+#include "local/svc/job/life.h"
+#include "local/svc/native/native.h"
+#include "local/svc/nodes.h"
+#include "local/svc/pass.h"
+#include "local/svc/resv/resv.h"
+#include "local/svc/svc_i.h"
 
 /* Chosen, but the bank has not answered: nothing of it runs anywhere. */
 static bool awaits_hold (const struct store_job *rec)

@@ -1,6 +1,6 @@
 /* The co-allocation protocol as a model for spin: one coordinator, SITES sites, TRIES transactions.
  *
- * What coalloc.c and the sites' side (local/svc/coalloc.c) do, without dates: every time-out may come
+ * What coalloc.c and the sites' side (local/svc/coalloc) do, without dates: every time-out may come
  * at any moment, a lease may end at any moment. The network is the set of all that was ever sent:
  * what is in it may be delivered once, often, late, in any order, or never. A state is durable
  * before anything is sent, so a crash of the coordinator may come between any two steps and loses

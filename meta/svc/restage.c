@@ -1,5 +1,5 @@
 /* Restage: files that could not be taken away from the sites of a job are tried once more; the sites
- * remember which (local/svc/stageout.h) and do it. */
+ * remember which (local/svc/files/stageout.h) and do it. */
 #include <stdlib.h>
 
 #include "meta/svc/handlers.h"

@@ -4,7 +4,8 @@
 
 #include "grid.h"
 
-#include "local/svc/svc_i.h"
+#include "local/svc/job.h"
+#include "local/svc/nodes.h"
 
 enum { PLACED_MAX = 2048, ANSWERS_MAX = 4096 };
 

@@ -160,7 +160,7 @@ def check_includes(root):
 
 # local/svc asks svc_now, so that a simulation is wiring; these few speak of the real world.
 WALL_CLOCK = {"local/svc/clock.c": "where svc_now is", "local/svc/caller.c": "the audit log",
-              "local/svc/jobspec.c": "signatures", "local/svc/modes/simulate.c": "a beginning without a log",
+              "local/svc/job/jobspec.c": "signatures", "local/svc/modes/simulate.c": "a beginning without a log",
               "local/svc/pass.c": "how long a pass took"}
 
 

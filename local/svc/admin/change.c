@@ -6,6 +6,13 @@
 #include "local/core/defer.h"
 #include "local/core/explain.h"
 #include "local/svc/admin/admin.h"
+#include "local/svc/caller.h"
+#include "local/svc/job.h"
+#include "local/svc/job/jobs.h"
+#include "local/svc/native/native.h"
+#include "local/svc/nodes.h"
+#include "local/svc/pass.h"
+#include "local/svc/svc_i.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"
 

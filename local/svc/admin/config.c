@@ -1,6 +1,9 @@
 /* showconfig: what is in force, as lines that maui.cfg could hold. The tables of parameters say it (conf_show); what is
  * of this machine (paths, addresses, identity) is left out unless it is asked for. Called by the admin service. */
 #include "local/svc/admin/admin.h"
+#include "local/svc/caller.h"
+#include "local/svc/job/jobs.h"
+#include "local/svc/svc_i.h"
 #include "proto/conf/conf.h"
 #include "proto/rpc/daemon.h"
 

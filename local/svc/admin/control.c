@@ -3,7 +3,10 @@
  * A job that an administrator suspended has a system hold, so that no pass lets it go on; the hold is
  * durable, as that of sethold. It keeps its nodes' memory, not their processors. */
 #include "local/svc/admin/admin.h"
-
+#include "local/svc/caller.h"
+#include "local/svc/job.h"
+#include "local/svc/job/life.h"
+#include "local/svc/svc_i.h"
 #include "proto/base/text.h"
 
 #define ACT(name) NUI__LOCAL__V1__CONTROL_JOB_REQUEST__ACT__##name

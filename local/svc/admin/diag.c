@@ -5,6 +5,10 @@
 
 #include "local/core/explain.h"
 #include "local/svc/admin/admin.h"
+#include "local/svc/caller.h"
+#include "local/svc/job.h"
+#include "local/svc/job/jobs.h"
+#include "local/svc/svc_i.h"
 
 enum { ROWS_PER_CHUNK = 128, SEEN_PER_CHUNK = 1024 };
 

@@ -5,6 +5,7 @@
 
 #include "local/store/history.h"
 #include "local/svc/admin/admin.h"
+#include "local/svc/svc_i.h"
 
 static void record_fill (const struct history_job *h, struct store_job *out)
 {

@@ -2,6 +2,10 @@
 #include <string.h>
 
 #include "local/svc/admin/admin.h"
+#include "local/svc/caller.h"
+#include "local/svc/job.h"
+#include "local/svc/job/jobs.h"
+#include "local/svc/svc_i.h"
 
 /* In the queue's records, or out of the history when it is purged. */
 static int job_find (struct svc *svc, const char *id, struct store_job *out, struct err *err)

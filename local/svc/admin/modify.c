@@ -9,6 +9,12 @@
 #include <strings.h>
 
 #include "local/svc/admin/admin.h"
+#include "local/svc/caller.h"
+#include "local/svc/job.h"
+#include "local/svc/job/jobs.h"
+#include "local/svc/job/life.h"
+#include "local/svc/nodes.h"
+#include "local/svc/svc_i.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"
 

@@ -5,7 +5,12 @@
 
 #include "local/core/explain.h"
 #include "local/svc/admin/admin.h"
-#include "local/svc/resv.h"
+#include "local/svc/caller.h"
+#include "local/svc/job.h"
+#include "local/svc/native/native.h"
+#include "local/svc/nodes.h"
+#include "local/svc/resv/resv.h"
+#include "local/svc/svc_i.h"
 
 enum { ROWS_PER_CHUNK = 256 };
 

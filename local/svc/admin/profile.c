@@ -5,9 +5,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "proto/base/text.h"
-
 #include "local/svc/admin/admin.h"
+#include "local/svc/caller.h"
+#include "local/svc/job/jobs.h"
+#include "local/svc/svc_i.h"
+#include "proto/base/text.h"
 
 enum { ROWS_LOOKED_AT = 1000, ROWS_PER_CHUNK = 500, GROUPS_MAX = 200000, AUDIT_DEFAULT = 100 };
 

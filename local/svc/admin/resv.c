@@ -3,7 +3,11 @@
 #include <string.h>
 
 #include "local/svc/admin/admin.h"
-#include "local/svc/resv.h"
+#include "local/svc/caller.h"
+#include "local/svc/job/jobs.h"
+#include "local/svc/nodes.h"
+#include "local/svc/resv/resv.h"
+#include "local/svc/svc_i.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"
 

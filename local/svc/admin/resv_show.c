@@ -4,7 +4,9 @@
 
 #include "local/core/access.h"
 #include "local/svc/admin/admin.h"
-#include "local/svc/resv.h"
+#include "local/svc/job.h"
+#include "local/svc/resv/resv.h"
+#include "local/svc/svc_i.h"
 
 char **admin_resv_acl_words (struct svc *svc, const struct acl_entry *acl, uint32_t count,
                          struct arena *arena)

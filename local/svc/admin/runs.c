@@ -3,6 +3,10 @@
 
 #include "local/store/runs.h"
 #include "local/svc/admin/admin.h"
+#include "local/svc/caller.h"
+#include "local/svc/job.h"
+#include "local/svc/job/jobs.h"
+#include "local/svc/svc_i.h"
 
 enum { RUNS_MAX = 1000, LEAVING_MAX = 10000 };
 

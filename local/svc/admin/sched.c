@@ -1,6 +1,9 @@
 /* schedctl: how far scheduling goes, and the end of the daemon. */
 #include "local/svc/admin/admin.h"
+#include "local/svc/caller.h"
+#include "local/svc/job/jobs.h"
 #include "local/svc/modes/modes.h"
+#include "local/svc/svc_i.h"
 
 enum { ACTS_MAX = 1000 };
 

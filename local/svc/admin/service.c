@@ -1,5 +1,6 @@
 /* The methods of nui.local.v1.Admin. Called once, when the service is opened; nothing in this room calls it. */
 #include "local/svc/admin/admin.h"
+#include "local/svc/svc_i.h"
 
 #define PEOPLE (RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR))
 

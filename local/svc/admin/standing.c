@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "local/svc/admin/admin.h"
-#include "local/svc/resv.h"
+#include "local/svc/caller.h"
+#include "local/svc/resv/resv.h"
+#include "local/svc/svc_i.h"
 
 /* --- standing reservations ---------------------------------------------------------------- */
 

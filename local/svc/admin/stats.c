@@ -1,14 +1,18 @@
 /* nui.local.v1.Stats: sums and time, as they are kept (local/svc/memory). The history is
  * profile.c. */
 #include "local/svc/admin/admin.h"
+#include "local/svc/caller.h"
 #include "local/svc/forecast/forecast.h"
+#include "local/svc/job.h"
+#include "local/svc/job/jobs.h"
+#include "local/svc/memory/memory.h"
+#include "local/svc/nodes.h"
+#include "local/svc/svc_i.h"
+#include "proto/base/clock.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "local/svc/memory/memory.h"
-#include "proto/base/clock.h"
 
 void stats_sums_fill (const struct stats_sums *s, Nui__Local__V1__JobSums *out)
 {

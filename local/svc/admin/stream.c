@@ -2,6 +2,8 @@
 
 #include <assert.h>
 
+#include "local/svc/svc_i.h"
+
 static void stream_end (struct admin_stream *s, enum rpc_status status, const char *why)
 {
     struct rpccall *call = s->call;

@@ -9,7 +9,12 @@
 
 #include "local/rm/rm_embedded.h"
 #include "local/svc/admin/admin.h"
+#include "local/svc/caller.h"
 #include "local/svc/grid/grid.h"
+#include "local/svc/job.h"
+#include "local/svc/job/jobs.h"
+#include "local/svc/job/jobspec.h"
+#include "local/svc/svc_i.h"
 
 /* It is no bearer cheque: on the socket only the account that the gridmap gives the signer may hand it in (and
  * root, who may be anybody here), elsewhere only the signer. */

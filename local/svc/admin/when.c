@@ -3,7 +3,11 @@
 
 #include "local/core/explain.h"
 #include "local/svc/admin/admin.h"
+#include "local/svc/caller.h"
 #include "local/svc/forecast/forecast.h"
+#include "local/svc/job.h"
+#include "local/svc/job/jobs.h"
+#include "local/svc/svc_i.h"
 
 /* --- windows ------------------------------------------------------------------------------ */
 

@@ -6,8 +6,34 @@
 #include <string.h>
 
 #include "local/store/estimates.h"
+#include "local/svc/job.h"
+#include "local/svc/job/jobs.h"
+#include "local/svc/job/jobspec.h"
+#include "local/svc/svc_i.h"
 
 enum { NOTICED = 60 * US_PER_S, QUOTED_S = 600 };
+
+const char *forecast_none (struct svc *svc, const struct site_job *job, struct arena *arena)
+{
+    struct job_view view;
+    Nui__Common__V1__Reason *own = NULL;
+    time_us now = svc_now (svc);
+    if (!job->in_cluster ||
+        cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &view, NULL) != 0)
+        return job->rec.reason_text && *job->rec.reason_text
+                   ? arena_strdup (arena, job->rec.reason_text)
+                   : "it has not entered the queue yet";
+    bool known = jobs_own_reason (svc, job, &view, arena, &own);
+    if (view.spec->holds & ~(uint32_t)HOLD_DEPENDENCY)
+        return arena_printf (arena, "%s: not before its release", known ? own->text : "it is held");
+    if (known)
+        return own->text;
+    if (view.deferred_until > now || view.spec->not_before > now)
+        return "not before its time has come";
+    if (view.spec->reservation.v)
+        return "it waits for the reservation that it names";
+    return NULL;
+}
 
 static const char *plural (uint32_t n)
 {

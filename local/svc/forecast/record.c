@@ -7,6 +7,8 @@
 
 #include "local/store/estimates.h"
 #include "local/store/history.h"
+#include "local/svc/job.h"
+#include "local/svc/svc_i.h"
 
 enum {
     HISTORY_DAYS = 60, /* of ended jobs that are read at the start */

@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "local/svc/grid/grid.h"
+#include "local/svc/job.h"
+#include "local/svc/job/life.h"
+#include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"

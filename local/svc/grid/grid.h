@@ -68,4 +68,8 @@ int replay_numbers_load (struct svc *svc, struct err *err);
 
 void renew_handle (void *svc, struct rpccall *call, const ProtobufCMessage *request);
 
+/* --- report.c: what metaschedulers are told of the cluster --- */
+
+void report_fill (void *arg, Nui__Meta__V1__SiteReport *report);
+
 #endif

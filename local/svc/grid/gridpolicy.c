@@ -8,6 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local/svc/job.h"
+#include "local/svc/job/jobspec.h"
+#include "local/svc/job/life.h"
+#include "local/svc/nodes.h"
+#include "local/svc/svc_i.h"
 #include "proto/base/text.h"
 
 #define LOOK_AGAIN (60 * US_PER_S) /* whether what was over MAXPROC or SHARE may start: at least as often */

@@ -1,6 +1,7 @@
 /* The grid's bank and metaschedulers, as far as this site asks and tells them of its own accord. */
-#include "local/svc/charge.h"
 #include "local/svc/grid/grid.h"
+#include "local/svc/job/charge.h"
+#include "local/svc/job/life.h"
 #include "local/svc/memory/memory.h"
 #include "local/svc/svc_i.h"
 

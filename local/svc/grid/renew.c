@@ -4,6 +4,10 @@
 
 #include "local/store/signed.h"
 #include "local/svc/grid/grid.h"
+#include "local/svc/job.h"
+#include "local/svc/job/jobs.h"
+#include "local/svc/job/jobspec.h"
+#include "local/svc/svc_i.h"
 #include "proto/job/delegation.h"
 
 /* Nothing that was signed is changed, and the bank looks at the hand-over: what is kept of the job gets it. */

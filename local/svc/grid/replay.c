@@ -18,6 +18,8 @@
 #include <string.h>
 
 #include "local/store/signed.h"
+#include "local/svc/job/jobspec.h"
+#include "local/svc/svc_i.h"
 #include "proto/base/text.h"
 
 /* When the signature ends, here. */

@@ -3,8 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local/core/query.h"
 #include "local/svc/forecast/forecast.h"
 #include "local/svc/grid/grid.h"
+#include "local/svc/nodes.h"
+#include "local/svc/svc_i.h"
 
 enum { WINDOWS_MAX = 64, SIZES_MAX = 24, DURATIONS_MAX = 10 };
 static const duration_us table_durations[DURATIONS_MAX] = {

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local/svc/job.h"
 #include "local/svc/memory/memory.h"
+#include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
 

@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "local/core/explain.h"
+#include "local/svc/job.h"
+#include "local/svc/job/jobspec.h"
 #include "local/svc/memory/memory.h"
+#include "local/svc/svc_i.h"
 
 static const char *features_text (struct svc *svc, const struct features *f, struct arena *arena)
 {

@@ -66,4 +66,11 @@ void fairshare_file_load (struct svc *svc); /* a missing or unreadable record is
 /* The bank's history is not, or is again, the one that was kept (local/link/anchors.h). */
 void notify_history (struct svc *svc, bool rewritten);
 
+/* --- usage.c --- */
+
+/* Load and used memory of nodes, from what was measured: before a pass, whose arena it uses. */
+void usage_nodes (struct svc *svc, struct arena *arena);
+/* What the status of an ended job says; the core still has it as running. */
+void usage_final (struct svc *svc, const struct site_job *job, const struct rm_status *status);
+
 #endif

@@ -15,7 +15,10 @@
 
 #include "local/rm/child.h"
 #include "local/store/history.h"
-#include "local/svc/resv.h"
+#include "local/svc/job.h"
+#include "local/svc/nodes.h"
+#include "local/svc/resv/resv.h"
+#include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"

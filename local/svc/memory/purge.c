@@ -7,7 +7,9 @@
 #include "local/store/purge.h"
 #include "local/store/runs.h"
 #include "local/store/signed.h"
+#include "local/svc/job/life.h"
 #include "local/svc/memory/memory.h"
+#include "local/svc/svc_i.h"
 
 enum { HISTORY_PER_GO = 500 };
 

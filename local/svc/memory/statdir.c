@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "local/svc/memory/memory.h"
+#include "local/svc/svc_i.h"
 #include "proto/base/strbuf.h"
 
 enum { ROWS_PER_GO = 500, DAY_MAX = 32 };

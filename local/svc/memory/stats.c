@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local/svc/job.h"
 #include "local/svc/memory/memory.h"
+#include "local/svc/nodes.h"
+#include "local/svc/svc_i.h"
 #include "proto/base/strbuf.h"
 
 static const char blob_name[] = "usage";

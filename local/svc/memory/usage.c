@@ -2,11 +2,21 @@
  * UTILIZEDPS; of processors and memory, summed over the jobs of each node, as the node's load and used
  * memory (NODEAVAILABILITYPOLICY, NODEMAXLOAD, CPULOAD). A resource manager that tells of nodes itself is
  * believed instead: rmnodes.c. */
+#include <assert.h>
 #include <stdlib.h>
 
+#include "local/svc/job.h"
 #include "local/svc/memory/memory.h"
+#include "local/svc/svc_i.h"
 
 enum { AT_ONCE = 32 }; /* a few files of /proc each: the loop has other work in between */
+
+/* Of the measurements; NULL until the first. */
+struct usage {
+    struct event *event;
+    uint64_t cursor;     /* the last job that was measured */
+    bool known;          /* some job was measured: nodes have loads */
+};
 
 static void measure_one (struct svc *svc, struct job_id id, time_us now)
 {
@@ -22,7 +32,7 @@ static void measure_one (struct svc *svc, struct job_id id, time_us now)
         return;
     job->memory_used_mb = used.memory_mb > 0 ? used.memory_mb : 0;
     job->cpu_used = used.cpu_time > 0 ? used.cpu_time : 0;
-    svc->usage_known = true;
+    svc->usage->known = true;
     if (cluster_job_used (svc->cluster, id, used.cpu_time, -1, now, &err) != 0)
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "job=%s error=\"%s\"", name,
                    err.text);
@@ -34,8 +44,8 @@ static void on_measure (evutil_socket_t fd, short what, void *arg)
     time_us now = svc_now (svc);
     (void)fd;
     (void)what;
-    if (svc->passing.under_way) { /* which it would disturb */
-        evtimer_add (svc->usage_event, &(struct timeval){.tv_usec = 50000});
+    if (svc->pass_under_way) { /* which it would disturb */
+        evtimer_add (svc->usage->event, &(struct timeval){.tv_usec = 50000});
         return;
     }
     uint32_t count = cluster_job_count (svc->cluster, JOB_RUNNING);
@@ -44,13 +54,13 @@ static void on_measure (evutil_socket_t fd, short what, void *arg)
         return; /* another time */
     cluster_job_list (svc->cluster, JOB_RUNNING, id, count);
     uint32_t i = 0, done = 0;
-    while (i < count && id[i].v <= svc->usage_cursor)
+    while (i < count && id[i].v <= svc->usage->cursor)
         i++;
     for (; i < count && done < AT_ONCE; i++, done++)
         measure_one (svc, id[i], now);
-    svc->usage_cursor = i > 0 ? id[i - 1].v : 0;
+    svc->usage->cursor = i > 0 ? id[i - 1].v : 0;
     if (i < count)
-        event_active (svc->usage_event, EV_TIMEOUT, 0);
+        event_active (svc->usage->event, EV_TIMEOUT, 0);
     else if (svc->settings->policy->fs_policy == FS_UTILIZEDPS)
         fairshare_file_save (svc);
     free (id);
@@ -60,10 +70,13 @@ static void usage_measure (struct svc *svc)
 {
     if (!svc->rm.ops->used)
         return;
-    if (!svc->usage_event)
-        svc->usage_event = evtimer_new (svc->base, on_measure, svc);
-    svc->usage_cursor = 0;
-    event_active (svc->usage_event, EV_TIMEOUT, 0);
+    if (!svc->usage) {
+        svc->usage = calloc (1, sizeof *svc->usage);
+        assert (svc->usage && "out of memory");
+        svc->usage->event = evtimer_new (svc->base, on_measure, svc);
+    }
+    svc->usage->cursor = 0;
+    event_active (svc->usage->event, EV_TIMEOUT, 0);
 }
 
 /* --- nodes ----------------------------------------------------------------------------------- */
@@ -107,21 +120,21 @@ static void node_tell (struct svc *svc, uint32_t node, const struct node_use *us
         (void)cluster_node_used_set (svc->cluster, id, &used, svc_now (svc), NULL);
 }
 
-void usage_nodes (struct svc *svc)
+void usage_nodes (struct svc *svc, struct arena *arena)
 {
-    if (!svc->usage_known)
+    if (!svc->usage || !svc->usage->known)
         return;
     uint32_t running = cluster_job_count (svc->cluster, JOB_RUNNING);
     uint32_t stopped = cluster_job_count (svc->cluster, JOB_SUSPENDED);
-    struct job_id *id = arena_array (svc->passing.arena, running + stopped + 1, sizeof *id);
-    struct node_use *of = arena_array (svc->passing.arena, svc->node_count + 1, sizeof *of);
+    struct job_id *id = arena_array (arena, running + stopped + 1, sizeof *id);
+    struct node_use *of = arena_array (arena, svc->node_count + 1, sizeof *of);
     cluster_job_list (svc->cluster, JOB_RUNNING, id, running);
     cluster_job_list (svc->cluster, JOB_SUSPENDED, id + running, stopped);
     for (uint32_t i = 0; i < running + stopped; i++)
         job_spread (svc, id[i], i < running, of);
     for (uint32_t n = 0; n < svc->node_count; n++)
         node_tell (svc, n, &of[n]);
-    svc->usage_known = running + stopped > 0; /* or there is nothing more to say */
+    svc->usage->known = running + stopped > 0; /* or there is nothing more to say */
 }
 
 void usage_final (struct svc *svc, const struct site_job *job, const struct rm_status *status)
@@ -136,8 +149,9 @@ void usage_final (struct svc *svc, const struct site_job *job, const struct rm_s
 
 static void usage_close (struct svc *svc)
 {
-    if (svc->usage_event)
-        event_free (svc->usage_event);
+    if (svc->usage)
+        event_free (svc->usage->event);
+    free (svc->usage);
 }
 
 const struct svc_listener usage_listener = {.polled = usage_measure, .close = usage_close};

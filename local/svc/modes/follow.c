@@ -9,8 +9,12 @@
 #include <stdlib.h>
 
 #include "local/store/follow.h"
+#include "local/svc/job.h"
+#include "local/svc/job/life.h"
 #include "local/svc/memory/memory.h"
-#include "local/svc/resv.h"
+#include "local/svc/nodes.h"
+#include "local/svc/resv/resv.h"
+#include "local/svc/svc_i.h"
 
 struct follow {
     uint64_t followed; /* how often */

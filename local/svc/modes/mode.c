@@ -20,6 +20,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "local/svc/job.h"
+#include "local/svc/nodes.h"
+#include "local/svc/svc_i.h"
 #include "proto/base/strbuf.h"
 
 enum { LINE_MAX_BYTES = 256, DIFFERENCES_MAX = 1000 };

@@ -17,6 +17,11 @@
 #include <string.h>
 
 #include "local/rm/rm_trace.h"
+#include "local/svc/job.h"
+#include "local/svc/job/jobspec.h"
+#include "local/svc/native/native.h"
+#include "local/svc/pass.h"
+#include "local/svc/svc_i.h"
 #include "local/trace/workload.h"
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
@@ -120,7 +125,7 @@ static void arrive (struct simulation *sim, const struct workload_job *w, time_u
         rc = svc_begin (svc, &err);
     if (rc == 0)
         rc = svc_commit (svc, svc_job_write (svc, job, false, NULL, 0, &err), &err);
-    svc->passing.wake_wanted = true;
+    svc->pass_wanted = true;
     if (rc == 0)
         return;
     sim->refused++;
@@ -195,10 +200,10 @@ static void moment (struct simulation *sim, time_us at)
     if (ran || sim->next != came || sim->busy_at == 0)
         sim->busy_at = at;
     for (int n = 0; n < PASSES_AT_ONE_MOMENT; n++) {
-        sim->svc->passing.wake_wanted = false;
+        sim->svc->pass_wanted = false;
         pass_run (sim->svc);
         rm_trace_advance (&sim->svc->rm, at);
-        if (!sim->svc->passing.wake_wanted)
+        if (!sim->svc->pass_wanted)
             break;
     }
 }
