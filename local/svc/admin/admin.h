@@ -149,9 +149,7 @@ void admin_stats_grid (void *self, struct rpccall *call, const ProtobufCMessage 
 void admin_stats_reset (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void admin_stats_scheduler (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void admin_stats_estimates (void *self, struct rpccall *call, const ProtobufCMessage *request);
-void admin_stats_profile (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void admin_stats_runs (void *self, struct rpccall *call, const ProtobufCMessage *request);
-void admin_stats_audit (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
 /* HOLD of the Local service. */
 void admin_hold_job (void *self, struct rpccall *call, const ProtobufCMessage *request);

@@ -177,7 +177,7 @@ static int profile_check (const Nui__Local__V1__ProfileRequest *r,
     return 0;
 }
 
-void admin_stats_profile (void *self, struct rpccall *call, const ProtobufCMessage *request)
+static void profile_serve (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     struct svc *svc = self;
     const Nui__Local__V1__ProfileRequest *r = (const Nui__Local__V1__ProfileRequest *)request;
@@ -255,7 +255,7 @@ static void audit_free (struct admin_stream *base)
     free (base);
 }
 
-void admin_stats_audit (void *self, struct rpccall *call, const ProtobufCMessage *request)
+static void profile_audit (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     struct svc *svc = self;
     const Nui__Local__V1__AuditRequest *r = (const Nui__Local__V1__AuditRequest *)request;
@@ -289,8 +289,8 @@ static const struct rpc_method methods[] = {
     {"NodeSums", PEOPLE, true, 0, admin_stats_nodes},
     {"Grid", PEOPLE, false, 0, admin_stats_grid},
     {"Reset", PEOPLE, false, 0, admin_stats_reset},
-    {"Profile", PEOPLE, true, 0, admin_stats_profile},
-    {"Audit", PEOPLE, true, 0, admin_stats_audit},
+    {"Profile", PEOPLE, true, 0, profile_serve},
+    {"Audit", PEOPLE, true, 0, profile_audit},
     {"Scheduler", PEOPLE, false, 0, admin_stats_scheduler},
     {"Estimates", PEOPLE, false, 0, admin_stats_estimates},
     {"Runs", PEOPLE, false, 0, admin_stats_runs},

@@ -127,7 +127,6 @@ void quoted_put (struct forecast *forecast, const struct jobspec *spec,
 
 struct told *told_find (struct forecast *forecast, uint64_t number); /* NULL: it is not there */
 struct told *told_of (struct svc *svc, const struct site_job *job);  /* made where it is not */
-void told_drop (struct forecast *forecast, struct told *told);
 /* Its answer is to be written. */
 void told_due (struct forecast *forecast, struct told *told);
 /* In a transaction: its first answer, and the later one that is due. */

@@ -46,7 +46,7 @@ struct told *told_of (struct svc *svc, const struct site_job *job)
                                                 : cred_name (svc->names, CRED_CLASS, class_number));
 }
 
-void told_drop (struct forecast *f, struct told *t)
+static void told_drop (struct forecast *f, struct told *t)
 {
     HASH_DEL (f->told, t);
     free (t);

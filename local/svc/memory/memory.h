@@ -53,8 +53,6 @@ void statdir_wake (struct svc *svc); /* a job has ended: soon */
 /* Rows up to here are in the trace, or are not wanted there. */
 void statdir_path (const struct svc *svc, char *out, size_t cap); /* the folder */
 uint64_t statdir_written (struct svc *svc);
-/* One line of the trace, with its newline. site: for the job's name. */
-void statdir_line (struct strbuf *out, const char *site, const struct history_job *job);
 
 /* --- fairshare.c -------------------------------------------------------------------------- */
 

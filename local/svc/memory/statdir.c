@@ -65,7 +65,7 @@ static void features (struct strbuf *out, const char *list)
     }
 }
 
-void statdir_line (struct strbuf *out, const char *site, const struct history_job *j)
+static void statdir_line (struct strbuf *out, const char *site, const struct history_job *j)
 {
     int64_t run = j->start && j->end > j->start ? j->end - j->start : 0;
     double used = (double)(j->cpu >= 0 ? j->cpu : run * j->procs) / (double)US_PER_S;
