@@ -30,6 +30,14 @@ PROTO = {
     "proto/nui/v1": set(),
 }
 
+# Headers of rooms, and whose they are: by the beginning of the paths that may include them.
+OWN_HEADERS = {
+    "local/conf/settings_i.h": ("local/conf/",),
+    "local/svc/admin/admin.h": ("local/svc/admin/", "local/svc/svc.c"),
+    "local/svc/files/staging_i.h": ("local/svc/files/",),
+    "local/svc/forecast/forecast_i.h": ("local/svc/forecast/",),
+}
+
 # rpc -> conf: daemon.c reads the configuration. cli -> conf, rpc: the client reads its configuration
 # and makes connections. local/conf turns maui.cfg into the core's policy, for svc and sim.
 DEPARTURES = {
@@ -155,6 +163,8 @@ def check_includes(root):
                 problems.append(f"{where}a core may not include {target}")
             elif not may_include(area, area_of(target)):
                 problems.append(f"{where}{area} may not include {target}")
+            elif not path.startswith(OWN_HEADERS.get(target, ("",))):
+                problems.append(f"{where}{target} is a room's own")
     return problems, count
 
 
@@ -248,13 +258,15 @@ def selftest(cc, ar):
         "meta/core/a.c": ("local/core/c.h", "meta/core may not include"),
         "bank/svc/a.c": ("meta/core/c.h", "bank/svc may not include"),
         "meta/lead/a.c": ("meta/group/g.h", "meta/lead may not include"),
+        "local/svc/b.c": ("local/svc/admin/admin.h", "local/svc/admin/admin.h is a room's own"),
         "meta/job/a.c": ("meta/lead/l.h", "meta/job may not include"),
         "meta/main.c": ("meta/cli/c.h", "meta may not include"),
     }
     fine = {"local/svc/fine.c": "local/core/c.h", "local/main.c": "local/svc/s.h",
             "local/conf/fine.c": "local/core/c.h", "proto/cli/fine.c": "proto/rpc/r.h",
             "bank/core/fine.c": "proto/base/err.h", "meta/cli/fine.c": "proto/nui/v1/meta.pb-c.h",
-            "meta/group/fine.c": "meta/lead/l.h"}
+            "meta/group/fine.c": "meta/lead/l.h", "local/svc/admin/fine.c": "local/svc/admin/admin.h",
+            "local/svc/svc.c": "local/svc/admin/admin.h"}
     failures = []
     with tempfile.TemporaryDirectory() as root:
         def put(path, text):
