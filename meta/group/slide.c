@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "meta/job/check.h"
 #include "proto/base/clock.h"
 
 static bool is_firm (const struct coalloc_record *record)

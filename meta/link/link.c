@@ -1,3 +1,4 @@
+/* One client to one peer: who must be at the other end, how long a call may take, and who is told of its end. */
 #include "meta/link/link.h"
 
 #include <stdlib.h>

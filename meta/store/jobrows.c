@@ -1,3 +1,5 @@
+/* A job's rows as another member of the group has them, copied column by column by their
+ * names. It knows no column: what a job's rows mean is metastore.c's. */
 #include "meta/store/jobrows.h"
 
 #include <string.h>

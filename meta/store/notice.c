@@ -1,3 +1,4 @@
+/* What webhooks are to be told, until they have taken it: in order for each URL. */
 #include "meta/store/notice.h"
 
 #include <string.h>

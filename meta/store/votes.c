@@ -1,3 +1,5 @@
+/* The decision log of one metascheduler alone, and who leads each job of a group: whose votes, which promises, which jobs are
+ * over. It keeps what it is told; who may be promised what is meta/core/quorum.h. */
 #include "meta/store/votes.h"
 
 #include <string.h>

@@ -7,7 +7,6 @@
 #include "meta/core/choose.h"
 #include "meta/job/check.h"
 #include "meta/place/gridlicence.h"
-#include "meta/job/sites.h"
 #include "proto/job/jobcheck.h"
 
 #define QUOTE_TIMEOUT (5 * US_PER_S)

@@ -13,7 +13,6 @@
 #include "meta/job/job.h"
 #include "meta/lead/lead.h"
 #include "meta/job/peers.h"
-#include "meta/lead/forward.h"
 #include "meta/place/gridlicence.h"
 #include "meta/svc/hooks.h"
 #include "meta/svc/refusals.h"
