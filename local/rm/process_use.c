@@ -1,5 +1,6 @@
 #include "local/rm/process_use.h"
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,21 +45,28 @@ static bool stat_times (pid_t pid, int64_t *own, int64_t *waited)
     return true;
 }
 
-/* What one process has, over all living descendants. */
+/* What one process has, over all living descendants: the kernel lists children by the thread that forked them. */
 static int64_t sum_below (pid_t pid, int depth, int64_t (*one) (pid_t pid))
 {
     char path[64];
     int64_t sum = 0;
     long child;
-    snprintf (path, sizeof path, "/proc/%ld/task/%ld/children", (long)pid, (long)pid);
-    FILE *f = fopen (path, "re");
-    while (f && fscanf (f, "%ld", &child) == 1) {
-        sum += one ((pid_t)child);
-        if (depth < DEPTH_MAX)
-            sum += sum_below ((pid_t)child, depth + 1, one);
+    struct dirent *e;
+    snprintf (path, sizeof path, "/proc/%ld/task", (long)pid);
+    DIR *tasks = opendir (path);
+    while (tasks && (e = readdir (tasks))) {
+        snprintf (path, sizeof path, "/proc/%ld/task/%.20s/children", (long)pid, e->d_name);
+        FILE *f = e->d_name[0] == '.' ? NULL : fopen (path, "re");
+        while (f && fscanf (f, "%ld", &child) == 1) {
+            sum += one ((pid_t)child);
+            if (depth < DEPTH_MAX)
+                sum += sum_below ((pid_t)child, depth + 1, one);
+        }
+        if (f)
+            fclose (f);
     }
-    if (f)
-        fclose (f);
+    if (tasks)
+        closedir (tasks);
     return sum;
 }
 
