@@ -2,13 +2,12 @@
 limit on alice; and what the tests of Maui's commands share."""
 import json
 import os
-import pwd
 import re
 import sqlite3
 import subprocess
 import unittest
 
-from fixture import GridCase, layout, wait_for
+from fixture import GridCase, become, layout, wait_for
 
 TIME = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ 123]\d " \
        r"\d\d:\d\d:\d\d"
@@ -48,14 +47,10 @@ class AdminCase(GridCase):
 
     def here(self, *args, code=0, account=None):
         """The client on the cluster itself, as an account of the operating system (None: root)."""
-        extra = {}
-        if account:
-            found = pwd.getpwnam(account)
-            extra = {"user": found.pw_uid, "group": found.pw_gid, "extra_groups": []}
-        done = subprocess.run([str(self.grid.programs["nui"]), *map(str, args)], text=True,
+        done = subprocess.run([*become(account), str(self.grid.programs["nui"]), *map(str, args)], text=True,
                               capture_output=True, stdin=subprocess.DEVNULL, timeout=60, cwd="/",
                               env={"PATH": os.environ["PATH"], "TZ": "UTC", "HOME": "/nonexistent",
-                                   "NUI_CONFIG": str(self.local_config)}, **extra)
+                                   "NUI_CONFIG": str(self.local_config)})
         self.assertEqual(done.returncode, code,
                          f"{account}$ nui {' '.join(map(str, args))}\n{done.stdout}{done.stderr}")
         return done

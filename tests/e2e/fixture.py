@@ -5,6 +5,7 @@ stopped by the pids it recorded, whatever happened: a guard process does it when
 """
 import json
 import os
+import pwd
 import re
 import shutil
 import subprocess
@@ -29,7 +30,7 @@ base.patience = 4  # the limits are there against hangs only
 BUILD = Path(os.environ.get("NUI_BUILD", ROOT / "build" / "asan"))
 SAMPLES = ROOT / "deploy" / "samples"
 SANITIZER = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|Assertion .* failed")
-__all__ = ["Failure", "Forge", "GridCase", "ROOT", "SAMPLES", "layout", "main", "wait_for"]
+__all__ = ["Failure", "Forge", "GridCase", "ROOT", "SAMPLES", "become", "layout", "main", "wait_for"]
 
 GUARD = """
 import sys
@@ -39,6 +40,12 @@ sys.stdin.read()  # until the test is gone
 from grid.grid import Grid
 Grid(sys.argv[2], None).stop()
 """
+
+
+def become(account):
+    """The beginning of a command line that is run as an account (None: as we are). By a program, not by subprocess (user=):
+    that runs Python between fork and exec, beside the threads of gRPC."""
+    return ["setpriv", "--reuid", account, "--regid", str(pwd.getpwnam(account).pw_gid), "--clear-groups"] if account else []
 
 
 class GridCase(unittest.TestCase):

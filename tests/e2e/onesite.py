@@ -5,7 +5,6 @@ make. Names are as in a grid: site alpha, users alice and bob, grid demo.
 """
 import json
 import os
-import pwd
 import shutil
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import unittest
 from pathlib import Path
 
 import watchdog
-from fixture import BUILD, ROOT, SANITIZER, layout, wait_for
+from fixture import BUILD, ROOT, SANITIZER, become, layout, wait_for
 from grid.base import Process, free_ports, run
 
 __all__ = ["OneSite", "SiteCase", "layout", "wait_for", "ROOT"]
@@ -119,15 +118,11 @@ class OneSite:
 
     def nui(self, *args, account=None, config=None, stdin="", env=None, cwd="/"):
         """The client on the cluster itself, as an account of the operating system (None: our own)."""
-        extra = {}
-        if account:
-            found = pwd.getpwnam(account)
-            extra = {"user": found.pw_uid, "group": found.pw_gid, "extra_groups": []}
-        return subprocess.run([str(self.programs["nui"]), *map(str, args)], text=True,
+        return subprocess.run([*become(account), str(self.programs["nui"]), *map(str, args)], text=True,
                               capture_output=True, input=stdin, timeout=120, cwd=cwd,
                               env={"PATH": os.environ["PATH"], "TZ": "UTC", "HOME": "/nonexistent",
                                    "NO_COLOR": "1", "NUI_CONFIG": str(config or self.client),
-                                   **(env or {})}, **extra)
+                                   **(env or {})})
 
 
 class SiteCase(unittest.TestCase):

@@ -150,6 +150,18 @@ class Control(SiteCase):
         self.refused(site, "sethold", job, code=1, says="has ended")
         self.refused(site, "checkjob", "9999", code=5, says="is not known")
 
+    # ---- schedctl
+
+    def test_who_steers_the_scheduler(self):
+        """Administrators; the helper (ADMIN2) and a user change nothing, whatever the act."""
+        for act in (["-s"], ["-r"], ["-S", "1"], ["-k"], ["-R"]):
+            for who in (self.user, self.helper):
+                with self.subTest(act=act, who=who):
+                    self.refused(self.alpha, "schedctl", *act, account=who, code=3, says="steering the scheduler is for")
+        self.refused(self.alpha, "schedctl", account=self.user, code=3, says="the scheduler's state is for")
+        self.assertFalse(self.data(self.alpha, "schedctl")[0]["stopped"])
+        self.assertFalse([what for _, what, _ in self.audit() if what.startswith("schedctl stop")])
+
     # ---- schedctl -r TIME
 
     def test_resumed_at_a_moment(self):

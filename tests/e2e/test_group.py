@@ -13,7 +13,9 @@ import socket
 import sqlite3
 import threading
 
-from fixture import GridCase, main, wait_for
+import grpc
+
+from fixture import Forge, GridCase, layout, main, wait_for
 from shelf import Shelf
 
 PEERS = ("meta2", "meta3")
@@ -119,6 +121,35 @@ class Group(GridCase):
         for script in self.grid.layout.work.glob("*.sh"):
             self.open_gate(script.stem)
         self.settled()
+
+    def test_who_is_not_of_the_group(self):
+        """A metascheduler of the same authority that no METACFG names: it is asked, told and obeyed by none."""
+        grid, mine = self.grid, self.grid.layout.id_dir("meta", "rival")
+        if not mine.exists():
+            grid.nui_ca("issue", grid.layout.ca, "meta", "rival", "--out", mine)
+        forge = Forge(grid)
+        ident = grid.submit("alice", "-A", "phys", "--site", "gamma", "-t", "10:00", "-n", 1, self.gated_script("theirs"))
+        self.wait_state(ident, ("Running",))
+        meta, number = forge.contract.meta, int(ident.split(".")[1])
+        by = f"nui://{layout.GRID}/user/alice"
+        calls = {"Vote": (meta.VoteRequest(job=number, ballot=1 << 20, version=1), meta.VoteReply),
+                 "Beat": (meta.BeatRequest(), meta.BeatReply), "Over": (meta.OverRequest(), meta.OverReply),
+                 "State": (meta.StateRequest(job=number), meta.StateReply),
+                 "Cancel": (meta.PeerRequest(job=number, by=by), meta.CancelReply),
+                 "Hold": (meta.PeerRequest(job=number, by=by, held=True), meta.HoldReply),
+                 "Renew": (meta.PeerRequest(job=number, by=by), meta.RenewReply)}
+        methods = {m.name for m in meta.DESCRIPTOR.services_by_name["Peers"].methods}
+        self.assertEqual(set(calls), methods)
+        for kind, name, code in (("meta", "rival", "not of this group"), ("user", "alice", ""), ("site", "gamma", "")):
+            with forge.channel("meta2", kind, name) as channel:
+                for method, (request, reply) in calls.items():
+                    with self.subTest(kind=kind, method=method), self.assertRaises(grpc.RpcError) as refused:
+                        forge.call(channel, "nui.meta.v1.Peers", method, request, reply)
+                    self.assertEqual(refused.exception.code(), grpc.StatusCode.PERMISSION_DENIED)
+                    self.assertIn(code, refused.exception.details())
+        self.assertEqual(self.status("alice", ident)["state"], "Running")
+        self.open_gate("theirs")
+        self.wait_state(ident, ("Completed",))
 
     @classmethod
     def log_lines(cls, name, word):
