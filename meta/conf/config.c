@@ -154,6 +154,8 @@ static const struct conf_param params[] = {
     {.name = "NOTIFICATIONALLOW", .type = CONF_CALL, .set = set_allow},
     {.name = "MOVESHARE", .type = CONF_INT, .offset = offsetof (struct metad_config, move_share),
      .min = 0, .max = 100, .initial = "20"},
+    {.name = "LIVEJOBSMAX", .type = CONF_INT, .offset = offsetof (struct metad_config, live_jobs_max),
+     .min = 1, .max = 10000000, .initial = "500000"},
     {.name = "ATTEMPTSMAX", .type = CONF_INT, .offset = offsetof (struct metad_config, tries_max),
      .min = 1, .max = 10000, .initial = "20"},
     {.name = NULL},

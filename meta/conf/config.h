@@ -43,6 +43,7 @@ struct metad_config {
     duration_us move_interval;      /* between looks for a better site; 0: queued jobs stay */
     duration_us move_gain;
     int64_t move_share;             /* in percent */
+    int64_t live_jobs_max;          /* of all users: share.h */
     duration_us site_lost;          /* silent for so long: lost (loss.h) */
     struct coalloc_policy policy;
     const char *notify_url;         /* hooks.h; NULL: none */

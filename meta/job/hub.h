@@ -120,6 +120,7 @@ struct metad {
     struct awaited *awaited;     /* waits.c: jobs that others wait for */
     struct event *renew_timer;   /* renew.c; NULL until the first */
     struct hooks *hooks;
+    struct job_share *shares;    /* share.c: hash by submitter */
     struct refusals *refusals;   /* NULL until the first */
     struct seal *seal;           /* seal.h: keys for what is given to sites */
     struct ranking *ranking;     /* NULL until the first */

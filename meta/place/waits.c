@@ -8,18 +8,25 @@
 #include "meta/place/gridlicence.h"
 #include "meta/job/peers.h"
 #include "meta/job/retry.h"
+#include "proto/base/clock.h"
 #include "proto/job/depend.h"
+#include "proto/job/jobcheck.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"
 
 enum { DEPENDS_MAX = 1000 };
+#define LOOK_MOST (86400 * US_PER_S)
 
-/* Who is to be woken when a job changes. */
+struct waiter {
+    UT_hash_handle hh;
+    uint64_t number;
+};
+
+/* Who is to be woken when a job changes. Found by number: thousands may wait for one. */
 struct awaited {
     UT_hash_handle hh;
     uint64_t target;
-    uint64_t *waiter;
-    uint32_t count, cap;
+    struct waiter *waiters;
 };
 
 /* Of a job of the grid that has to be waited for; false: the site sees to it. */
@@ -94,16 +101,52 @@ static void await (struct metad *metad, uint64_t target, uint64_t waiter)
         a->target = target;
         HASH_ADD (hh, metad->awaited, target, sizeof a->target, a);
     }
-    for (uint32_t i = 0; i < a->count; i++)
-        if (a->waiter[i] == waiter)
-            return;
-    if (a->count == a->cap) {
-        a->cap = a->cap ? 2 * a->cap : 4;
-        a->waiter = realloc (a->waiter, a->cap * sizeof *a->waiter);
-        if (!a->waiter)
-            abort ();
+    struct waiter *w = NULL;
+    HASH_FIND (hh, a->waiters, &waiter, sizeof waiter, w);
+    if (w)
+        return;
+    w = calloc (1, sizeof *w);
+    if (!w)
+        abort ();
+    w->number = waiter;
+    HASH_ADD (hh, a->waiters, number, sizeof w->number, w);
+}
+
+/* The last moment at which it may still be placed, and why not after that. */
+static time_us lapse_of (const struct gridjob *job, struct coalloc_reason *reason)
+{
+    const JobMessage *body = job->job;
+    duration_us longest = 0;
+    for (size_t i = 0; i < body->n_components; i++) {
+        duration_us needs = body->components[i]->offset_us + jobshape_walltime_min (body->components[i]);
+        longest = needs > longest ? needs : longest;
     }
-    a->waiter[a->count++] = waiter;
+    struct {
+        time_us at;
+        const char *code, *text;
+    } row[] = {{job_expires (job), "Expired", "the job's time for a first acceptance has passed"},
+               {body->deadline_us ? body->deadline_us - longest : TIME_US_MAX, "Deadline",
+                "it can no longer end before its deadline"},
+               {body->not_after_us ? body->not_after_us : TIME_US_MAX, "TooLate",
+                "it did not get a start before its latest one"}};
+    uint32_t first = 0;
+    for (uint32_t i = 1; i < sizeof row / sizeof *row; i++)
+        if (row[i].at < row[first].at)
+            first = i;
+    snprintf (reason->code, sizeof reason->code, "%s", row[first].code);
+    snprintf (reason->text, sizeof reason->text, "%s", row[first].text);
+    return row[first].at;
+}
+
+/* It waits: not past its times. When they have passed that is the reason, else it is woken when they do. */
+static void lapses (struct gridjob *job, bool retries, struct coalloc_reason *reason)
+{
+    struct coalloc_reason late = {"", ""};
+    time_us now = clock_now_us (), last = lapse_of (job, &late);
+    if (now > last)
+        *reason = late;
+    else if (!retries || last < job->retry_us)
+        job_timer (job, last - now < LOOK_MOST ? last - now + 1 : LOOK_MOST);
 }
 
 bool waits_for (struct gridjob *job, struct coalloc_reason *reason)
@@ -136,12 +179,34 @@ bool waits_for (struct gridjob *job, struct coalloc_reason *reason)
         snprintf (reason->text, sizeof reason->text, "held by its owner");
     }
     strbuf_free (&text);
-    return waits || job->held || retry_waits (job, reason);
+    bool retries = !waits && !job->held && retry_waits (job, reason);
+    if (!never && (waits || job->held || retries))
+        lapses (job, retries, reason);
+    return waits || job->held || retries;
 }
 
 bool waits_never (const struct coalloc_reason *reason)
 {
-    return strcmp (reason->code, "DependencyNeverMet") == 0;
+    const char *const never[] = {"DependencyNeverMet", "Deadline", "TooLate", "Expired"};
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+        if (strcmp (reason->code, never[i]) == 0)
+            return true;
+    return false;
+}
+
+static void awaited_free (struct metad *metad, struct awaited *a, bool wake)
+{
+    struct waiter *w, *next;
+    HASH_DEL (metad->awaited, a);
+    HASH_ITER (hh, a->waiters, w, next)
+    {
+        struct gridjob *job = wake ? job_live (metad, w->number) : NULL;
+        if (job && !job_ended (job))
+            job_timer (job, 0);
+        HASH_DEL (a->waiters, w);
+        free (w);
+    }
+    free (a);
 }
 
 /* Wakes who waits for it. */
@@ -149,27 +214,15 @@ static void waits_job_told (struct metad *metad, uint64_t number)
 {
     struct awaited *a = NULL;
     HASH_FIND (hh, metad->awaited, &number, sizeof number, a);
-    if (!a)
-        return;
-    HASH_DEL (metad->awaited, a);
-    for (uint32_t i = 0; i < a->count; i++) {
-        struct gridjob *job = job_live (metad, a->waiter[i]);
-        if (job && !job_ended (job))
-            job_timer (job, 0);
-    }
-    free (a->waiter);
-    free (a);
+    if (a)
+        awaited_free (metad, a, true);
 }
 
 static void waits_close (struct metad *metad)
 {
     struct awaited *a, *next;
     HASH_ITER (hh, metad->awaited, a, next)
-    {
-        HASH_DEL (metad->awaited, a);
-        free (a->waiter);
-        free (a);
-    }
+        awaited_free (metad, a, false);
 }
 
 const struct metad_part waits_part = {.close = waits_close, .job_told = waits_job_told};

@@ -16,6 +16,7 @@
 #include "meta/place/gridlicence.h"
 #include "meta/svc/hooks.h"
 #include "meta/svc/refusals.h"
+#include "meta/svc/share.h"
 #include "meta/job/seal.h"
 #include "meta/single/single.h"
 #include "meta/job/sites.h"
@@ -59,7 +60,7 @@ static const struct rpc_method peer_methods[] = {
 /* In the order in which they are told: what is kept of a job's records and votes before the notices of it. */
 static const struct metad_part *const parts[] = {&group_part, &lead_part,  &lead_beat_part, &hooks_part,    &gridlicence_part,
                                                  &answers_part, &waits_part, &renew_part,     &report_part,   &seal_part,
-                                                 &refusals_part, &ranking_part, NULL};
+                                                 &refusals_part, &share_part, &ranking_part, NULL};
 
 static int bank_link (struct metad *metad, const char *server, struct err *err)
 {

@@ -14,6 +14,7 @@
 #include "meta/lead/lead.h"
 #include "meta/job/peers.h"
 #include "meta/svc/refusals.h"
+#include "meta/svc/share.h"
 #include "meta/job/sites.h"
 #include "meta/place/survey.h"
 #include "meta/place/waits.h"
@@ -21,7 +22,6 @@
 #include "proto/job/jobcheck.h"
 #include "proto/rpc/pbcopy.h"
 
-enum { LIVE_JOBS_MAX = 500000 };
 
 #define QUOTE_TIMEOUT (5 * US_PER_S)
 
@@ -407,21 +407,19 @@ static void submit_surveyed (void *arg, struct survey *survey)
         accept_job (asking);
 }
 
-static int room_check (const struct metad *metad, struct err *err)
+static int room_check (const struct metad *metad, const char *submitter, struct err *err)
 {
     int rc = metad->takes_work ? metad->takes_work (metad->failed_arg, err) : 0;
     if (rc != 0)
         return rc;
-    return HASH_COUNT (metad->jobs) < LIVE_JOBS_MAX
-               ? 0
-               : err_set (err, ERR_LIMIT, "%d jobs are live, more are not taken now", LIVE_JOBS_MAX);
+    return share_check (metad, submitter, err);
 }
 
 /* What is refused before anybody is asked. */
 static int submit_check (struct asking *asking, struct err *err)
 {
     struct metad *metad = asking->metad;
-    if (room_check (metad, err) || jobcheck_times (asking->job, true, clock_now_us (), err) ||
+    if (room_check (metad, asking->submitter, err) || jobcheck_times (asking->job, true, clock_now_us (), err) ||
         job_check_runnable (asking->job, err) || sites_check (asking, err) ||
         gridlicence_check (metad, asking->job, err) || hooks_check (metad, asking->job, err))
         return err->code;

@@ -877,6 +877,11 @@ Nui__Common__V1__Envelope *fake_envelope (struct fakegrid *grid, struct tlsid *s
     job.account = (char *)"proj";
     job.deadline_us = spec->deadline_us;
     job.cost_max_micro = spec->cost_max_micro;
+    Nui__Common__V1__Dependency depend = NUI__COMMON__V1__DEPENDENCY__INIT, *depends[] = {&depend};
+    depend.kind = (char *)"afterany";
+    depend.job_id = (char *)spec->after_end_of;
+    job.n_depends = spec->after_end_of != NULL;
+    job.depends = depends;
     for (uint32_t i = 0; i < spec->n; i++) {
         nui__common__v1__component__init (&component[i]);
         nui__common__v1__req__init (&req[i]);

@@ -133,6 +133,7 @@ struct fake_job {
     const uint8_t *uuid;         /* NULL: a fresh one */
     bool no_script;
     const char *name;
+    const char *after_end_of;    /* a job of the grid; NULL: none */
 };
 Nui__Common__V1__Envelope *fake_envelope (struct fakegrid *grid, struct tlsid *signer,
                                           const char *submitter, const struct fake_job *job);

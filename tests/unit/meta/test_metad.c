@@ -612,6 +612,27 @@ static void a_site_that_forgot (void **state)
     assert_int_equal (site->calls_submit, 3);
 }
 
+/* A job that waits for another goes on waiting no longer than to its deadline. */
+static void who_waits_past_its_deadline_ends (void **state)
+{
+    struct fakegrid *grid = *state;
+    char first[32], one[32], two[32];
+    held_there (grid, &grid->site[0], true, first);
+    struct fake_job job = {.n = 1, .procs = 1, .walltime_s = 1, .after_end_of = first,
+                           .deadline_us = clock_now_us () + 10 * US_PER_S};
+    submit_ok (grid, &job, one);
+    job.n = 2;
+    submit_ok (grid, &job, two);
+    fake_until_state (grid, one, NUI__META__V1__GRID_JOB_STATE__GRID_REFUSED);
+    fake_until_state (grid, two, NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED);
+    const char *const both[] = {one, two};
+    for (int i = 0; i < 2; i++) {
+        Nui__Meta__V1__JobStatus *now = fake_status (grid, both[i]);
+        assert_string_equal (now->reason->code, "Deadline");
+        nui__meta__v1__job_status__free_unpacked (now, NULL);
+    }
+}
+
 static void others_see_nothing (void **state)
 {
     struct fakegrid *grid = *state;
@@ -765,6 +786,43 @@ static bool log_says (struct fakegrid *grid, const char *words)
     fclose (f);
     text[len] = '\0';
     return strstr (text, words) != NULL;
+}
+
+/* Nobody has more live jobs than are free: who came first leaves half of the room, and one that ends makes some. */
+static void live_jobs_are_shared (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fakesite *site = &grid->site[0];
+    struct fake_job job = {.n = 1, .sites = {site->name}, .procs = 1, .walltime_s = 60};
+    Nui__Meta__V1__SubmitRequest bobs = NUI__META__V1__SUBMIT_REQUEST__INIT;
+    char id[32], first[32];
+    struct err err;
+    char *text = config_text (grid);
+    char *gamma = strstr (text, "SITECFG[gamma]");
+    assert_non_null (gamma);
+    strcpy (gamma, "LIVEJOBSMAX 8\n"); /* in its place: its absence shows that this was read */
+    fake_meta_config (grid, text);
+    assert_int_equal (kill (grid->meta_pid, SIGHUP), 0);
+    until_sites (grid, 2);
+    site->hold_runs = true;
+    submit_ok (grid, &job, first);
+    for (int i = 1; i < 4; i++)
+        submit_ok (grid, &job, id);
+    assert_int_equal (fake_submit (grid, &job, id, &err), ERR_LIMIT);
+    assert_non_null (strstr (err.text, "kept for other users"));
+    for (int i = 0; i < 3; i++) {
+        bobs.envelope = fake_envelope (grid, grid->bob_id, "nui://demo/user/bob", &job);
+        assert_int_equal (call_as (grid->bob, "Submit", &bobs.base, &err), i < 2 ? 0 : ERR_LIMIT);
+        envelope_free (bobs.envelope);
+    }
+    for (int i = 0; i < 2; i++) { /* two of alice's end: two of hers are left, and four places */
+        Nui__Meta__V1__JobRequest cancel = NUI__META__V1__JOB_REQUEST__INIT;
+        snprintf (id, sizeof id, "grid.%d", i + 1);
+        cancel.grid_job_id = id;
+        assert_int_equal (call_as (grid->alice, "Cancel", &cancel.base, &err), 0);
+        fake_until_state (grid, id, NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED);
+    }
+    submit_ok (grid, &job, id);
 }
 
 static void configuration_is_taken_whole_or_refused_whole (void **state)
@@ -1145,7 +1203,7 @@ int main (int argc, char **argv)
         TEST (submit_is_idempotent),
         TEST (a_refusal_is_final_for_its_copies),
         TEST (bad_jobs_are_refused_at_once),
-        TEST (numbers_of_before), TEST (ends_that_were_forgotten), TEST (ends_that_nobody_has), TEST (a_site_that_forgot), TEST (others_see_nothing),
+        TEST (numbers_of_before), TEST (ends_that_were_forgotten), TEST (ends_that_nobody_has), TEST (a_site_that_forgot), TEST (live_jobs_are_shared), TEST (who_waits_past_its_deadline_ends), TEST (others_see_nothing),
         TEST (watch_streams_until_the_end),
         TEST (estimates_name_every_way),
         TEST (configuration_is_taken_whole_or_refused_whole),

@@ -1,0 +1,12 @@
+/* share: who has how many of the jobs that this metascheduler keeps in memory. Nobody may have more than are free: the
+ * first who fills it leaves half of it to others, the second a third. O(1). */
+#ifndef NUI_META_SVC_SHARE_H
+#define NUI_META_SVC_SHARE_H
+
+#include "meta/job/job.h"
+
+/* Whether another job of this submitter is taken. ERR_LIMIT. */
+int share_check (const struct metad *metad, const char *submitter, struct err *err);
+extern const struct metad_part share_part;
+
+#endif
