@@ -687,20 +687,32 @@ static bool cgroup_self (char *out, size_t cap)
     return found;
 }
 
+/* Which limits of jobs are kept by what; have: the controllers that jobs' groups get, "" none. */
+static void limits_tell (struct rm_embedded *rm, const char *have)
+{
+    const char *by[] = {"rlimit", "cgroup"};
+    log_event (rm->log, LOG_LEVEL_INFO, "rm", "limits", "memory=%s processes=%s processors=%s%s",
+               by[strstr (have, "memory") != NULL], by[strstr (have, "pids") != NULL],
+               strstr (have, "cpu") ? "cgroup" : "rlimit_time",
+               strstr (have, "memory") && strstr (have, "pids") && strstr (have, "cpu")
+                   ? "" : " text=\"an rlimit is for each process by itself, of processes for all of an account\"");
+}
+
 /* A subtree for the jobs; with limits where the controllers are given to us, else for killing only. */
 static void cgroup_setup (struct rm_embedded *rm, const char *name)
 {
     char root[2048], path[3072], text[512] = "";
     if (!cgroup_self (root, sizeof root)) {
         log_event (rm->log, LOG_LEVEL_WARN, "rm", "no_cgroup",
-                   "reason=\"no cgroup v2 is mounted: jobs' cpu and memory are not limited\"");
+                   "reason=\"no cgroup v2 is mounted\"");
+        limits_tell (rm, "");
         return;
     }
     snprintf (path, sizeof path, "%s/%s", root, name);
     if (mkdir (path, 0755) != 0 && errno != EEXIST) {
         log_event (rm->log, LOG_LEVEL_WARN, "rm", "no_cgroup",
-                   "path=%s reason=\"%s: jobs' cpu and memory are not limited\"", path,
-                   strerror (errno));
+                   "path=%s reason=\"%s\"", path, strerror (errno));
+        limits_tell (rm, "");
         return;
     }
     rm->cgroup_root = strdup (path);
@@ -717,10 +729,10 @@ static void cgroup_setup (struct rm_embedded *rm, const char *name)
     }
     snprintf (path, sizeof path, "%s/cgroup.subtree_control", rm->cgroup_root);
     char *have = file_read_all (AT_FDCWD, path, &len);
+    limits_tell (rm, have ? have : "");
     if (!have || !strstr (have, "memory"))
         log_event (rm->log, LOG_LEVEL_WARN, "rm", "cgroup_without_limits",
-                   "path=%s reason=\"%s: jobs' cpu and memory are not limited, groups serve for "
-                   "killing only\"", rm->cgroup_root, *text ? text : "no controllers");
+                   "path=%s reason=\"%s: groups serve for killing only\"", rm->cgroup_root, *text ? text : "no controllers");
     free (have);
 }
 
@@ -770,6 +782,8 @@ int rm_embedded_create (const struct rm_embedded_config *config, struct rm *out,
     event_add (rm->inotify_event, NULL);
     if (config->cgroups)
         cgroup_setup (rm, config->cgroup_name ? config->cgroup_name : "nui-local");
+    else
+        limits_tell (rm, "");
     *out = (struct rm){&embedded_ops, rm};
     return 0;
 fail:

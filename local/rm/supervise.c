@@ -33,6 +33,7 @@ struct supervisor {
     pid_t child; /* the job's first process, leader of its session and group */
     int64_t start_us;
     const char *cgroup; /* "" when there is none */
+    bool memory_kept, procs_kept, pids_kept; /* by it: see child_limits for what is not */
     bool cancelled;
     bool timed_out;
     bool overflowed; /* its output: past output_max_mb */
@@ -104,16 +105,19 @@ static void write_status (struct supervisor *s, const char *end, int exit_code, 
 
 /* --- killing ------------------------------------------------------------------------------ */
 
-static void cgroup_file (const char *cgroup, const char *name, const char *text)
+/* Whether it was taken; a controller that we were not given has no files. */
+static bool cgroup_file (const char *cgroup, const char *name, const char *text)
 {
     char path[512];
     snprintf (path, sizeof path, "%s/%s", cgroup, name);
     int fd = open (path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
-        return;
-    if (write (fd, text, strlen (text)) < 0 && errno != ENOENT && errno != EOPNOTSUPP)
+        return false;
+    bool taken = write (fd, text, strlen (text)) >= 0;
+    if (!taken && errno != ENOENT && errno != EOPNOTSUPP)
         dprintf (STDERR_FILENO, "nui-supervise: %s: %s\n", path, strerror (errno));
     close (fd);
+    return taken;
 }
 
 static unsigned signal_tree (pid_t pid, int signo, pid_t group, int depth);
@@ -223,6 +227,46 @@ static int child_output (const char *name, int report_fd)
     return fd;
 }
 
+static void child_limit (int report_fd, int what, int64_t most)
+{
+    struct rlimit limit = {.rlim_cur = (rlim_t)most, .rlim_max = (rlim_t)most}, now;
+    if (getrlimit ((__rlimit_resource_t)what, &now) == 0 && now.rlim_max < limit.rlim_max)
+        limit.rlim_cur = limit.rlim_max = now.rlim_max; /* the administrator's is narrower */
+    if (most > 0 && setrlimit ((__rlimit_resource_t)what, &limit) != 0)
+        child_fail (report_fd, CHILD_FAILED, "setrlimit");
+}
+
+/* Processes and threads of an account, which its limit counts. */
+static int64_t account_threads (uid_t uid)
+{
+    DIR *proc = opendir ("/proc");
+    struct dirent *e;
+    struct stat st;
+    int64_t count = 0;
+    while (proc && (e = readdir (proc))) {
+        char path[300];
+        snprintf (path, sizeof path, "%.255s/task", e->d_name);
+        if (e->d_name[0] >= '1' && e->d_name[0] <= '9' && fstatat (dirfd (proc), path, &st, 0) == 0 && st.st_uid == uid)
+            count += st.st_nlink > 2 ? (int64_t)st.st_nlink - 2 : 1;
+    }
+    if (proc)
+        closedir (proc);
+    return count;
+}
+
+/* What no cgroup keeps: the job's memory and processor time for each process of it, and its processes beside those that
+ * the account has already. */
+static void child_limits (struct supervisor *s, int report_fd)
+{
+    int64_t seconds = get_int (s, "walltime_us") / 1000000 + 1;
+    if (!s->pids_kept)
+        child_limit (report_fd, RLIMIT_NPROC, get_int (s, "pids_max") + account_threads ((uid_t)get_int (s, "uid")));
+    if (!s->procs_kept && get_int (s, "walltime_us") > 0)
+        child_limit (report_fd, RLIMIT_CPU, get_int (s, "procs") * seconds);
+    if (!s->memory_kept)
+        child_limit (report_fd, RLIMIT_DATA, get_int (s, "memory_mb") << 20);
+}
+
 static void child_identity (struct supervisor *s, int report_fd)
 {
     uid_t uid = (uid_t)get_int (s, "uid");
@@ -312,6 +356,7 @@ static void child_run (struct supervisor *s, int report_fd)
     sigset_t none;
     sigemptyset (&none);
     sigprocmask (SIG_SETMASK, &none, NULL);
+    child_limits (s, report_fd); /* last: they are the script's, not ours */
     execve ("./script", argv, env);
     int number = errno;
     if (number == ENOEXEC && script_is_text ()) {
@@ -548,14 +593,14 @@ static void cgroup_prepare (struct supervisor *s)
     }
     if (get_int (s, "memory_mb") > 0) {
         snprintf (value, sizeof value, "%lld", (long long)get_int (s, "memory_mb") << 20);
-        cgroup_file (s->cgroup, "memory.max", value);
+        s->memory_kept = cgroup_file (s->cgroup, "memory.max", value);
         cgroup_file (s->cgroup, "memory.oom.group", "1");
     }
     if (get_int (s, "procs") > 0) {
         snprintf (value, sizeof value, "%lld 100000", (long long)get_int (s, "procs") * 100000);
-        cgroup_file (s->cgroup, "cpu.max", value);
+        s->procs_kept = cgroup_file (s->cgroup, "cpu.max", value);
     }
-    cgroup_file (s->cgroup, "pids.max", get (s, "pids_max"));
+    s->pids_kept = cgroup_file (s->cgroup, "pids.max", get (s, "pids_max"));
 }
 
 /* False: another supervisor lives or lived; nothing may be launched. */

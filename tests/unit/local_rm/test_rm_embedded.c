@@ -722,6 +722,88 @@ static void processor_time (void **state)
     assert_int_equal (f->rm.ops->used (f->rm.self, "t.20", 0, &now, &err), ERR_NOT_FOUND);
 }
 
+/* A job's limits, as its processes see them. */
+static void limits_of (struct fixture *f, const char *id, char *out, size_t cap)
+{
+    start (f, id, "#!/bin/sh\ncat /proc/self/limits\n", 60 * US_PER_S);
+    wait_for (f, &f->ended, 1);
+    read_output (f, id, "stdout", out, cap);
+}
+
+/* Memory, processes and processor time without a cgroup; and who takes more than that does not get it. */
+static void rlimits_where_no_cgroup_is (void **state)
+{
+    struct fixture *f = *state;
+    struct err err = {0};
+    struct rm_embedded_config config = {.base = f->base, .job_dir = f->dir, .supervise_path = NUI_SUPERVISE,
+                                        .kill_grace = US_PER_S / 5, .on_event = on_event, .arg = f};
+    char out[4096], most[64];
+    f->rm.ops->destroy (f->rm.self);
+    assert_int_equal (rm_embedded_create (&config, &f->rm, &err), 0);
+    limits_of (f, "t.30", out, sizeof out);
+    snprintf (most, sizeof most, "Max data size             %d", 512 << 20);
+    if (!strstr (out, most))
+        fail_msg ("%s, exit code %d, %s", out, f->end.exit_code, f->end.text);
+    const char *processes = strstr (out, "Max processes");
+    assert_non_null (processes); /* 1024 for each processor, beside what the account has */
+    assert_in_range (strtoul (processes + strlen ("Max processes"), NULL, 10), 3072, 3072 + 1000);
+    assert_non_null (strstr (out, "Max cpu time              183 ")); /* three processors for 61 s */
+    start (f, "t.31", "#!/bin/sh\nhead -c 700000000 /dev/zero | tail -c 650000000 >/dev/null\n", 60 * US_PER_S);
+    wait_for (f, &f->ended, 2);
+    assert_int_not_equal (f->end.exit_code, 0);
+}
+
+static void spec_with_cgroup (const char *dir, const char *cgroup)
+{
+    char path[300], spec[65536], more[65536];
+    size_t len = 0;
+    snprintf (path, sizeof path, "%s/spec", dir);
+    FILE *in = fopen (path, "r");
+    assert_non_null (in);
+    size_t had = fread (spec, 1, sizeof spec, in);
+    fclose (in);
+    for (const char *p = spec; p < spec + had; p += strlen (p) + 1)
+        if (strncmp (p, "cgroup=", 7) != 0)
+            len += (size_t)snprintf (more + len, sizeof more - len, "%s", p) + 1;
+    len += (size_t)snprintf (more + len, sizeof more - len, "cgroup=%s", cgroup) + 1;
+    FILE *out = fopen (path, "w");
+    assert_non_null (out);
+    assert_int_equal (fwrite (more, 1, len, out), len);
+    fclose (out);
+}
+
+/* A group with these files keeps what they say: the job gets no rlimit for it. */
+static void no_rlimits_where_a_cgroup_is (void **state)
+{
+    struct fixture *f = *state;
+    const char *const once[] = {"launched", "started", "status", "lock", "work/stdout"};
+    const char *const file[] = {"memory.max", "memory.oom.group", "cpu.max", "pids.max", "cgroup.procs"};
+    char out[4096], dir[200], path[300], cgroup[200], command[800];
+    limits_of (f, "t.32", out, sizeof out);
+    snprintf (dir, sizeof dir, "%s/t.32", f->dir);
+    snprintf (cgroup, sizeof cgroup, "%s/group", f->dir);
+    assert_int_equal (mkdir (cgroup, 0700), 0);
+    for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
+        snprintf (path, sizeof path, "%s/%s", cgroup, file[i]);
+        close (open (path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    }
+    for (size_t i = 0; i < sizeof once / sizeof *once; i++) {
+        snprintf (path, sizeof path, "%s/%s", dir, once[i]);
+        unlink (path);
+    }
+    spec_with_cgroup (dir, cgroup);
+    snprintf (command, sizeof command, "%s %s", NUI_SUPERVISE, dir);
+    assert_int_equal (system (command), 0);
+    read_output (f, "t.32", "stdout", out, sizeof out);
+    assert_null (strstr (out, "536870912"));
+    const char *processes = strstr (out, "Max processes");
+    assert_non_null (processes);
+    unsigned long most = strtoul (processes + strlen ("Max processes"), NULL, 10); /* 0: unlimited */
+    assert_true (most == 0 || most > 3072 + 1000);
+    assert_null (strstr (out, "Max cpu time              183 "));
+    assert_non_null (strstr (out, "Max data size"));
+}
+
 int main (void)
 {
 #define T(name) cmocka_unit_test_setup_teardown (name, setup, teardown)
@@ -733,6 +815,7 @@ int main (void)
         T (never_twice), T (lost_supervisor_is_a_node_failure), T (lost_while_nobody_looked),
         T (accounts_are_checked), T (output_that_is_a_link_is_not_read), T (no_descriptor_leaks),
         T (processor_time), T (another_jobs_directory_is_set_aside), T (what_a_thread_forked_stops),
+        T (rlimits_where_no_cgroup_is), T (no_rlimits_where_a_cgroup_is),
     };
     cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
     return cmocka_run_group_tests (tests, NULL, NULL);
