@@ -406,22 +406,12 @@ static int notify_check (struct settings *s, struct err *err)
 {
     if (!s->notify_events)
         s->notify_events = NOTIFY_ALL;
-    if (s->notify_program && access (s->notify_program, X_OK) != 0)
-        return err_set (err, ERR_INVALID, "NOTIFICATIONPROGRAM %.200s cannot be executed: %s",
-                        s->notify_program, strerror (errno));
-    if (s->notify_program && conf_program_check ("NOTIFICATIONPROGRAM", s->notify_program, err) != 0)
+    if (conf_notify_check (s->notify_program, s->notify_account, s->notify_url, err) != 0)
         return err->code;
     if (s->checkpoint_hook && conf_program_check ("CHECKPOINTHOOK", s->checkpoint_hook, err) != 0)
         return err->code;
-    const char *const account[] = {s->notify_program ? s->notify_account : NULL, s->checkpoint_account};
-    for (int i = 0; i < 2; i++)
-        if (account[i] && !getpwnam (account[i]))
-            return err_set (err, ERR_INVALID, "%s %.60s: there is no such account",
-                            i ? "CHECKPOINTACCOUNT" : "NOTIFICATIONACCOUNT", account[i]);
-    if (s->notify_url && strncmp (s->notify_url, "http://", 7) != 0 &&
-        strncmp (s->notify_url, "https://", 8) != 0)
-        return err_set (err, ERR_INVALID, "NOTIFICATIONURL '%.100s': wanted http:// or https://",
-                        s->notify_url);
+    if (s->checkpoint_account && !getpwnam (s->checkpoint_account))
+        return err_set (err, ERR_INVALID, "CHECKPOINTACCOUNT %.60s: there is no such account", s->checkpoint_account);
     return 0;
 }
 

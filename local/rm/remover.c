@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "local/rm/child.h"
+#include "proto/child/child.h"
 #include "local/rm/jobdir.h"
 #include "proto/base/arena.h"
 

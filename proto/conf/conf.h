@@ -16,7 +16,7 @@
  * succeeded does the program use the structs: a file is taken whole or refused whole, at start as
  * on reload. Every string handed out points into the conf and lives as long as it.
  *
- * Pure but for conf_read_file and conf_program_check. Limits: CONF_FILE_BYTES_MAX, CONF_LINE_BYTES_MAX,
+ * Pure but for conf_read_file, conf_program_check and conf_notify_check. Limits: CONF_FILE_BYTES_MAX, CONF_LINE_BYTES_MAX,
  * CONF_ENTRIES_MAX. Parsing is linear in the file; finding a parameter is linear in the tables. */
 #ifndef NUI_CONF_CONF_H
 #define NUI_CONF_CONF_H
@@ -174,6 +174,10 @@ int conf_faults_take (struct conf *conf, const struct err *step, size_t count, s
 /* A program that root is to run must be root's: neither it nor any folder above it is another's, or to be written by
  * others (a sticky folder may be). Where we are not root: root's or our own. ERR_DENIED, with what; name is the parameter's. */
 int conf_program_check (const char *name, const char *path, struct err *err);
+/* Who is told of what should not wait (NOTIFICATIONPROGRAM, NOTIFICATIONACCOUNT, NOTIFICATIONURL; NULL: nobody by that way,
+ * the account is there with a program): a program that may be run, an account that exists, a URL's form. ERR_INVALID or
+ * ERR_DENIED, with the parameter. */
+int conf_notify_check (const char *program, const char *account, const char *url, struct err *err);
 
 /* What stands in the file, in order. value is the raw rest of the line. */
 struct conf_entry {

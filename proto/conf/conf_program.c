@@ -34,3 +34,16 @@ int conf_program_check (const char *name, const char *path, struct err *err)
     free (whole);
     return rc;
 }
+
+int conf_notify_check (const char *program, const char *account, const char *url, struct err *err)
+{
+    if (program && access (program, X_OK) != 0)
+        return err_set (err, ERR_INVALID, "NOTIFICATIONPROGRAM %.200s cannot be executed: %s", program, strerror (errno));
+    if (program && conf_program_check ("NOTIFICATIONPROGRAM", program, err) != 0)
+        return err->code;
+    if (program && !getpwnam (account))
+        return err_set (err, ERR_INVALID, "NOTIFICATIONACCOUNT %.60s: there is no such account", account);
+    if (url && strncmp (url, "http://", 7) != 0 && strncmp (url, "https://", 8) != 0)
+        return err_set (err, ERR_INVALID, "NOTIFICATIONURL '%.100s': wanted http:// or https://", url);
+    return 0;
+}

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "local/rm/child.h"
+#include "proto/child/child.h"
 #include "local/rm/jobdir.h"
 #include "local/svc/files/staging.h"
 #include "local/svc/files/staging_i.h"

@@ -14,11 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "local/rm/child.h"
 #include "local/svc/job.h"
 #include "local/svc/job/life.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/text.h"
+#include "proto/child/child.h"
 
 /* --- the wish ----------------------------------------------------------------------------- */
 

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "local/rm/child.h"
 #include "local/store/history.h"
 #include "local/svc/job.h"
 #include "local/svc/nodes.h"
@@ -22,12 +21,10 @@
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"
-#include "proto/notify/webhook.h"
+#include "proto/notify/teller.h"
 
 enum {
-    TRIES_MAX = 6,       /* 1 + 2 + 4 + 8 + 16 s between them */
     WAITING_MAX = 10000, /* more are not written: the log has them */
-    LIMIT_S = 30,
     BANK_SILENT_S = 60,
 };
 static const char blob_name[] = "problems";
@@ -41,15 +38,10 @@ struct problems {
 struct notify {
     struct svc *svc;
     struct event *timer;
-    struct webhook *hook;
-    struct child *child;
-    bool sending;
-    uint64_t sequence; /* of the one being sent */
-    unsigned tries;
-    bool program_done, url_done;
-    char why[300]; /* why nobody takes it; "": somebody did, or may */
-    char *payload;
-    json_t *doc;
+    struct teller *teller;
+    uint64_t sequence; /* of the one being told */
+    char *payload;     /* while it is read */
+    size_t payload_len;
     struct problems told;
     bool bank_silent, history_rewritten;
 };
@@ -319,185 +311,59 @@ void notify_history (struct svc *svc, bool rewritten)
 
 /* --- sending ------------------------------------------------------------------------------ */
 
-static void next (struct notify *n);
-
 static void wake_in (struct notify *n, duration_us delay)
 {
     struct timeval t = {.tv_sec = delay / US_PER_S, .tv_usec = delay % US_PER_S};
     evtimer_add (n->timer, &t);
 }
 
-static void message_free (struct notify *n)
+/* What nobody took is a dead letter, with what the last one said. */
+static void on_told (void *arg, const char *why)
 {
-    json_decref (n->doc);
-    n->doc = NULL;
-    free (n->payload);
-    n->payload = NULL;
-}
-
-/* Nobody took it: a dead letter, with what the last one said. */
-static int over_bury (struct notify *n, struct err *err)
-{
-    return local_store_outbox_bury (n->svc->store, STORE_OUTBOX_NOTIFY, n->sequence, ERR_UNAVAILABLE,
-                                    n->why, svc_now (n->svc), err);
-}
-
-static void over (struct notify *n)
-{
+    struct notify *n = arg;
     struct err err = {0};
     struct svc *svc = n->svc;
     int rc = svc_begin (svc, &err);
-    if (rc == 0 && *n->why)
-        rc = over_bury (n, &err);
+    if (rc == 0 && *why)
+        rc = local_store_outbox_bury (svc->store, STORE_OUTBOX_NOTIFY, n->sequence, ERR_UNAVAILABLE, why, svc_now (svc),
+                                      &err);
     if (rc == 0)
         rc = local_store_outbox_ack (svc->store, STORE_OUTBOX_NOTIFY, n->sequence, &err);
     rc = svc_commit (svc, rc, &err);
-    n->sending = false;
-    message_free (n);
     wake_in (n, rc == 0 ? 0 : 10 * US_PER_S);
-}
-
-static const char *field (const struct notify *n, const char *name)
-{
-    const char *text = json_string_value (json_object_get (n->doc, name));
-    return text ? text : "";
-}
-
-static void log_failure (struct notify *n, const char *what, const char *by, const char *why)
-{
-    char quoted[300];
-    log_event (n->svc->log, LOG_LEVEL_WARN, "notify", what, "event=%s object=%s by=%s tries=%u why=%s",
-               field (n, "event"), field (n, "object"), by, n->tries,
-               log_quote (why, quoted, sizeof quoted));
-}
-
-/* Once more later, or never: *done_out is set and the next one has its turn. */
-static void failed (struct notify *n, const char *by, bool *done_out, bool again, const char *why)
-{
-    n->tries++;
-    if (again && n->tries < TRIES_MAX) {
-        log_failure (n, "not_taken", by, why);
-        wake_in (n, US_PER_S << (n->tries - 1));
-        return;
-    }
-    log_failure (n, "dead_letter", by, why);
-    text_printf (n->why, sizeof n->why, "%s: %.200s", by, why);
-    n->tries = 0;
-    *done_out = true;
-    next (n);
-}
-
-static void on_program (void *arg, int exit_code, bool timed_out)
-{
-    struct notify *n = arg;
-    char why[80];
-    n->child = NULL;
-    if (exit_code == 0) {
-        n->program_done = true;
-        n->tries = 0;
-        next (n);
-        return;
-    }
-    snprintf (why, sizeof why, timed_out ? "it took longer than %d s" : "it ended with exit code %d",
-              timed_out ? LIMIT_S : exit_code);
-    failed (n, "program", &n->program_done, true, why);
-}
-
-static void program_run (struct notify *n, const char *path)
-{
-    struct arena *arena = arena_create (0);
-    struct err err = {0};
-    const char *argv[CHILD_AS_MAX + 5];
-    const char *const event = field (n, "event"), *object = field (n, "object"), *text = field (n, "text");
-    uint32_t as = child_as (n->svc->settings->notify_account, arena, argv, &err);
-    memcpy (argv + as, (const char *[]){path, event, object, text, NULL}, 5 * sizeof *argv);
-    const char *env[] = {
-        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        arena_printf (arena, "NUI_EVENT=%s", event),
-        arena_printf (arena, "NUI_OBJECT=%s", object),
-        arena_printf (arena, "NUI_TEXT=%s", text),
-        arena_printf (arena, "NUI_SITE=%s", field (n, "site")),
-        arena_printf (arena, "NUI_TIME=%s", field (n, "time")),
-        arena_printf (arena, "NUI_KEY=%s", field (n, "key")),
-        arena_printf (arena, "NUI_USER=%s", field (n, "user")),
-        NULL,
-    };
-    n->child = err.code != 0 || conf_program_check ("NOTIFICATIONPROGRAM", path, &err) != 0
-                   ? NULL
-                   : child_run (n->svc->base, argv, env, LIMIT_S * US_PER_S, on_program, n, &err);
-    arena_destroy (arena);
-    if (!n->child)
-        failed (n, "program", &n->program_done, true, err.text);
-}
-
-static void on_url (void *arg, enum webhook_outcome outcome, const char *text)
-{
-    struct notify *n = arg;
-    if (outcome == WEBHOOK_TAKEN) {
-        n->url_done = true;
-        next (n);
-    } else {
-        failed (n, "url", &n->url_done, outcome == WEBHOOK_SILENT, text);
-    }
-}
-
-static void url_post (struct notify *n, const char *url)
-{
-    struct err err = {0};
-    struct webhook_message message = {.url = url,
-                                      .key = field (n, "key"),
-                                      .agent = "nui-local",
-                                      .body = n->payload,
-                                      .len = strlen (n->payload)};
-    if (webhook_post (n->hook, &message, LIMIT_S * US_PER_S, on_url, n, &err) != 0)
-        failed (n, "url", &n->url_done, true, err.text);
-}
-
-static void next (struct notify *n)
-{
-    const struct settings *s = n->svc->settings;
-    if (n->svc->closing)
-        return; /* it is the first again after the next start */
-    if (!n->program_done && s->notify_program)
-        program_run (n, s->notify_program);
-    else if (!n->url_done && s->notify_url)
-        url_post (n, s->notify_url);
-    else
-        over (n);
 }
 
 static void on_message (void *arg, const struct store_item *item)
 {
     struct notify *n = arg;
     n->sequence = item->sequence;
-    n->payload = malloc (item->payload_len + 1); /* it has no NUL of its own */
+    n->payload = malloc (item->payload_len);
     assert (n->payload);
     memcpy (n->payload, item->payload, item->payload_len);
-    n->payload[item->payload_len] = '\0';
-    n->doc = json_loads (n->payload, 0, NULL);
-    n->sending = true;
+    n->payload_len = item->payload_len;
 }
 
 static void on_timer (evutil_socket_t fd, short what, void *arg)
 {
     struct notify *n = arg;
+    const struct settings *s = n->svc->settings;
     struct err err = {0};
     (void)fd;
     (void)what;
-    if (!n->sending) {
-        n->tries = 0;
-        *n->why = '\0';
-        n->program_done = n->url_done = false;
-        if (local_store_outbox_read (n->svc->store, STORE_OUTBOX_NOTIFY, 0, 1, on_message, n, &err))
-            wake_in (n, 10 * US_PER_S);
-    }
-    if (n->sending)
-        next (n);
+    if (teller_is_busy (n->teller) || n->svc->closing)
+        return; /* it is the first again after the next start */
+    if (local_store_outbox_read (n->svc->store, STORE_OUTBOX_NOTIFY, 0, 1, on_message, n, &err))
+        wake_in (n, 10 * US_PER_S);
+    if (n->payload) /* copied: the callback may have the next one read */
+        teller_tell (n->teller, &(struct teller_to){s->notify_program, s->notify_account, s->notify_url}, n->payload,
+                     n->payload_len, on_told, n);
+    free (n->payload);
+    n->payload = NULL;
 }
 
 static void notify_wake (struct svc *svc)
 {
-    if (svc->notify && !svc->notify->sending)
+    if (svc->notify && !teller_is_busy (svc->notify->teller))
         wake_in (svc->notify, 0);
 }
 
@@ -535,8 +401,8 @@ static int notify_open (struct svc *svc, struct err *err)
     n->timer = evtimer_new (svc->base, on_timer, n);
     assert (n->timer);
     svc->notify = n;
-    n->hook = webhook_create (svc->base, err);
-    int rc = n->hook ? told_load (n, err) : ERR_INTERNAL;
+    n->teller = teller_create (svc->base, svc->log, "nui-local", err);
+    int rc = n->teller ? told_load (n, err) : ERR_INTERNAL;
     if (rc == 0)
         notify_wake (svc);
     return rc;
@@ -547,10 +413,8 @@ static void notify_close (struct svc *svc)
     struct notify *n = svc->notify;
     if (!n)
         return;
-    child_kill (n->child);
-    webhook_destroy (n->hook);
+    teller_destroy (n->teller);
     event_free (n->timer);
-    message_free (n);
     problems_free (&n->told);
     free (n);
     svc->notify = NULL;

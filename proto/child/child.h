@@ -3,8 +3,8 @@
  * For helpers that are no jobs: an administrator's hook, the removal of old files. Each is in a
  * session of its own with an empty signal mask, stdin and stdout on /dev/null, and is killed (with
  * its group) at its limit. One thread, libevent. */
-#ifndef NUI_LOCAL_RM_CHILD_H
-#define NUI_LOCAL_RM_CHILD_H
+#ifndef NUI_CHILD_CHILD_H
+#define NUI_CHILD_CHILD_H
 
 #include <event2/event.h>
 

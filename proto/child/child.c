@@ -1,4 +1,4 @@
-#include "local/rm/child.h"
+#include "proto/child/child.h"
 
 #include <assert.h>
 #include <errno.h>
