@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bank/store/setup.h"
+#include "bank/svc/notify.h"
 #include "bank/svc/service.h"
 #include "proto/rpc/daemon.h"
 
@@ -16,6 +17,18 @@ struct bank {
     struct bank_service *service;
     struct settings *settings;
 };
+
+static int set_notify_events (void *target, const struct conf_value *value, struct err *err)
+{
+    struct settings *settings = target;
+    for (uint32_t i = 0; i < value->word_count; i++) {
+        unsigned bits = notify_event_parse (value->word[i]);
+        if (!bits)
+            return err_set (err, ERR_INVALID, "'%.40s': wanted " NOTIFY_WORDS, value->word[i]);
+        settings->limits.notify_events |= bits;
+    }
+    return 0;
+}
 
 static const struct conf_param params[] = {
     {.name = "DATABASE",
@@ -68,6 +81,17 @@ static const struct conf_param params[] = {
      .min = 1,
      .max = 1000000000,
      .initial = "1000"},
+    {.name = "NOTIFICATIONPROGRAM",
+     .type = CONF_PATH,
+     .offset = offsetof (struct settings, limits.notify.program)},
+    {.name = "NOTIFICATIONACCOUNT",
+     .type = CONF_STRING,
+     .offset = offsetof (struct settings, limits.notify.account),
+     .initial = "nobody"},
+    {.name = "NOTIFICATIONURL",
+     .type = CONF_STRING,
+     .offset = offsetof (struct settings, limits.notify.url)},
+    {.name = "NOTIFICATIONEVENTS", .type = CONF_CALL, .set = set_notify_events},
     {.name = NULL},
 };
 
@@ -77,10 +101,12 @@ static int configure (void *self, struct conf *conf, void **settings_out, struct
     struct settings *settings = calloc (1, sizeof (*settings));
     if (!settings)
         return err_set (err, ERR_NOMEM, "out of memory");
-    if (conf_table_read (conf, params, settings, err) < 0) {
+    if (conf_table_read (conf, params, settings, err) < 0 || teller_check (&settings->limits.notify, err) < 0) {
         free (settings);
         return err->code;
     }
+    if (!settings->limits.notify_events)
+        settings->limits.notify_events = NOTIFY_ALL;
     *settings_out = settings;
     return 0;
 }

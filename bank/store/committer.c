@@ -106,6 +106,7 @@ struct committer {
     duration_us pulse_sent; /* 0: none is under way */
     duration_us committed;  /* when the database was last known to commit; 0: not since it is up */
     struct seal seal;
+    char refusal[ERR_TEXT_MAX];
     struct strbuf scratch;
     char why[ERR_TEXT_MAX];
     struct committer_stats stats;
@@ -180,6 +181,11 @@ static void on_pulse (evutil_socket_t fd, short what, void *arg)
 duration_us committer_silence (const struct committer *c)
 {
     return c->committed ? clock_monotonic_us () - c->committed : INT64_MAX;
+}
+
+const char *committer_refusal (const struct committer *c)
+{
+    return c->refusal;
 }
 
 void committer_pulse (struct committer *c, duration_us every)
@@ -679,6 +685,7 @@ static void answer_all (struct committer *c, struct batch *b)
     }
     b->count = 0;
     c->stats.batches++;
+    c->refusal[0] = '\0';
 }
 
 static bool worth_trying_again (const char *sqlstate)
@@ -731,6 +738,7 @@ static void batch_failed (struct committer *c, const char *sqlstate, const struc
         /* Class 53 is "insufficient resources": a full disk, too many connections. */
         bool full = strncmp (sqlstate, "53", 2) == 0;
         err_set (&err, full ? ERR_UNAVAILABLE : ERR_INTERNAL, "%s", why->text);
+        memcpy (c->refusal, err.text, sizeof (c->refusal));
         STAILQ_REMOVE_HEAD (&b->items, link);
         b->count = 0;
         finish (c, item, &err, NULL, 0);

@@ -75,6 +75,8 @@ int committer_submit (struct committer *c, const struct ledger_request *req, com
 duration_us committer_clock_ahead (struct committer *c);
 /* The operator's word is recorded: it is right. */
 void committer_clock_accept (struct committer *c);
+/* Why the database refused what it was last asked to write (a full disk); "": it took it. */
+const char *committer_refusal (const struct committer *c);
 /* Since the database has committed something: what it shows may be older than what another one has by now, which took
  * its place. INT64_MAX: it has not since it is up. */
 duration_us committer_silence (const struct committer *c);

@@ -212,6 +212,25 @@ void fundread_recons (struct reader *reader, const char *who, const char *own, c
     pgbatch_submit (reader->loop);
 }
 
+static void give_unowned (struct read *read, struct err *err, PGresult *const *res)
+{
+    uint32_t count = res ? (uint32_t)PQntuples (res[0]) : 0;
+    struct fund_unowned *row = arena_array (read->arena, count, sizeof (*row));
+    for (uint32_t i = 0; i < count; i++)
+        row[i] = (struct fund_unowned){pgres_text (res[0], (int)i, 0, read->arena), pgres_i64 (res[0], (int)i, 1),
+                                       pgres_text (res[0], (int)i, 2, read->arena)};
+    GIVE (read, fundread_unowned_f) (read->arg, err, row, count);
+}
+
+void fundread_unowned (struct reader *reader, fundread_unowned_f done, void *arg)
+{
+    struct read *read = read_start (reader, (reader_any_f)done, arg, give_unowned);
+    if (!read)
+        return;
+    read_add (read, RD_UNOWNED, pgargs_create (read->arena, ""));
+    pgbatch_submit (reader->loop);
+}
+
 static void give_roles (struct read *read, struct err *err, PGresult *const *res)
 {
     uint32_t count = res ? (uint32_t)PQntuples (res[0]) : 0;

@@ -99,6 +99,15 @@ void fundread_recons (struct reader *reader, const char *who, const char *own, c
                       bool closed_too, int64_t after, uint32_t limit, fundread_recons_f done,
                       void *arg);
 
+/* Rows of a site that have no owner and are open. */
+struct fund_unowned {
+    const char *site;
+    int64_t rows;
+    const char *text; /* of the first */
+};
+typedef void (*fundread_unowned_f) (void *arg, const struct err *err, const struct fund_unowned *row, uint32_t count);
+void fundread_unowned (struct reader *reader, fundread_unowned_f done, void *arg);
+
 struct fund_role {
     const char *identity, *role;
 };

@@ -797,6 +797,9 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "  pe.identity = ($1::text[])[1] AND (has_role (pe.id, 'auditor') OR has_role (pe.id, 'manager')))) "
         "AND (cardinality ($2::text[]) = 0 OR r.site = ANY ($2::text[])) AND (e.kind IS NULL OR "
         "($3::bigint[])[3] = 1) ORDER BY r.id LIMIT ($3::bigint[])[2]"},
+    [BANK_STMT_COUNT + RD_UNOWNED] = {"rd_unowned",
+        "SELECT r.site, count (*), (array_agg (r.note ORDER BY r.id))[1] FROM recon_row r WHERE NOT EXISTS "
+        "(SELECT FROM recon_event e WHERE e.row_id = r.id) GROUP BY r.site ORDER BY r.site"},
     /* $1 who, $2 account or none, $3 after, quotes, one quote or 0, when they are open or 0. */
     [BANK_STMT_COUNT + RD_QUOTES] = {"rd_quotes",
         "SELECT q.id, q.identity, coalesce (q.account, ''), o.recorded_at, q.expires_at, "

@@ -106,6 +106,7 @@ enum read_stmt {
     RD_JOBS,
     RD_JOBS_OF,
     RD_RECONS,
+    RD_UNOWNED,
     RD_QUOTES,
     READ_STMT_COUNT
 };

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bank/svc/notify.h"
 #include "bank/svc/service_impl.h"
 #include "proto/rpc/envelope.h"
 
@@ -124,12 +125,13 @@ static void on_clock (void *arg, const char *why)
     struct bank_service *svc = arg;
     svc->clock_ahead = why;
     serving_tell (svc, svc->committer && committer_is_up (svc->committer), reader_is_up (svc->reader));
+    notify_clock (svc->notify, why);
 }
 
 static void on_writer (void *arg, bool up, const char *why)
 {
-    (void)why;
     struct bank_service *svc = arg;
+    notify_writer (svc->notify, up, why);
     serving_tell (svc, up, reader_is_up (svc->reader));
     if (up) {
         reader_start (svc->reader);
@@ -176,7 +178,8 @@ struct bank_service *bank_service_create (const struct bank_service_config *conf
         reader_silence (svc->reader, silence, svc->limits.read);
     svc->expiry = svc->committer ? expiry_create (svc) : NULL;
     svc->state = svc->committer ? state_create (svc) : NULL;
-    svc->checkpointer = svc->committer
+    svc->notify = svc->committer ? notify_create (svc, err) : NULL;
+    svc->checkpointer = svc->notify
                             ? checkpointer_create (config->base, config->log, svc->database, svc->committer,
                                                    svc->limits.checkpoint_entries,
                                                    svc->limits.replay, err)
@@ -211,6 +214,8 @@ void bank_service_destroy (struct bank_service *svc)
                    (unsigned long long)stats.beside, (unsigned long long)stats.requests, (unsigned long long)stats.replays,
                    (unsigned long long)stats.retries, stats.batch_max);
     }
+    notify_destroy (svc->notify);
+    svc->notify = NULL;
     expiry_destroy (svc->expiry);
     state_destroy (svc->state);
     checkpointer_destroy (svc->checkpointer);

@@ -9,6 +9,7 @@
 #include <event2/event.h>
 
 #include "proto/base/log.h"
+#include "proto/notify/teller.h"
 #include "proto/rpc/rpcserver.h"
 #include "proto/rpc/tlsid.h"
 
@@ -23,6 +24,8 @@ struct bank_limits {
     duration_us read;           /* so long without a commit, what is read may be old */
     duration_us clock;          /* the clock may be so far ahead: store/moment.h */
     duration_us tolerance;      /* that clocks of sites may differ by from the bank's */
+    struct teller_to notify;    /* who hears of what is wrong: notify.h */
+    unsigned notify_events;
     int64_t checkpoint_entries; /* of an account make a checkpoint: store/checkpoint.h */
 };
 

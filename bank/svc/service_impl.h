@@ -22,6 +22,7 @@ struct bank_service {
     struct bank_limits limits;
     struct expiry *expiry;
     struct state *state;
+    struct notify *notify;
     struct verified *verified;
     bool clock_ahead; /* nothing is written: see store/moment.h */
     struct strbuf signer, signature; /* of the last block: see audit_sign */

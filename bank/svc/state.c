@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bank/svc/notify.h"
 #include "bank/svc/service_impl.h"
 #include "proto/base/clock.h"
 
@@ -39,6 +40,8 @@ static void look_end (struct look *look, const struct err *err)
     else if (err->code && !state->gone)
         log_event (state->svc->log, LOG_LEVEL_WARN, "bank", "state_not_recorded", "why=%s",
                    log_quote (err->text, (char[ERR_TEXT_MAX]){0}, ERR_TEXT_MAX));
+    if (!look->work && !state->gone)
+        notify_state (state->svc->notify, err->code ? err->text : NULL);
     free (look);
     if (--state->asked == 0 && state->gone)
         free (state);

@@ -1,6 +1,7 @@
 """Daemons whose wall clock steps, by hours and days, ahead and back, while the others' stay."""
 import json
 import os
+import pwd
 import time
 from datetime import datetime, timezone
 
@@ -21,8 +22,24 @@ class Clocks(GridCase):
             daemon.env = {"LD_PRELOAD": str(BUILD / "tests/e2e/libnui_shiftclock.so"),
                           "NUI_TEST_CLOCK": str(cls.clock_file(name)),
                           "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"}
+            if name == "bank":
+                cls.hear()
             daemon.start()
         cls.grid.wait_serving()
+
+    @classmethod
+    def hear(cls):
+        """The bank's operator has a program that hears of what is wrong."""
+        program = cls.job_dir() / "hook"
+        program.write_text(f"#!/bin/sh\necho \"$1|$2|$3\" >> {cls.job_dir()}/heard\n")
+        program.chmod(0o755)
+        with open(cls.grid.layout.config("bank"), "a", encoding="utf-8") as f:
+            f.write(f"NOTIFICATIONPROGRAM {program}\nNOTIFICATIONACCOUNT {pwd.getpwuid(os.geteuid()).pw_name}\n"
+                    "NOTIFICATIONEVENTS CLOCKAHEAD\n")
+
+    def heard(self):
+        path = self.job_dir() / "heard"
+        return [line.split("|") for line in path.read_text().splitlines()] if path.exists() else []
 
     @classmethod
     def clock_file(cls, name):
@@ -58,6 +75,10 @@ class Clocks(GridCase):
         self.assertIn("nui clock accept", refused.stderr)
         self.assertEqual(len(refused.stderr.splitlines()), 1)
         wait_for("a line in the log", lambda: "clock_ahead" in self.log("bank"), 10)
+        told = wait_for("the operator's program", self.heard, 60)
+        self.assertEqual(told[0][:2], ["ClockAhead", "bank"])
+        self.assertRegex(told[0][2], "^the bank.s clock is 0?(2:00:0|1:59:5).* nothing is written until it is right, or an "
+                                     r"operator says that it is \(nui clock accept\)$")
         self.assertIn(self.exact(layout.OPERATOR, "clock")["ahead"][:6], ("2:00:0", "1:59:5"))
         # reading goes on; what has not ended has not expired
         self.assertEqual(self.balance("brief")["available"], 1000)
@@ -72,6 +93,8 @@ class Clocks(GridCase):
         self.wait_writing()
         self.assertLess(abs(self.newest()), 60)
         self.assertIn("clock_believed", self.log("bank"))
+        wait_for("that it is over", lambda: self.heard()[-1] == ["ClockBelieved", "bank", "the bank's clock is believed again"], 60)
+        self.assertEqual([line[0] for line in self.heard()], ["ClockAhead", "ClockAhead", "ClockBelieved"])  # a restart between
         self.assertEqual(self.balance("brief")["available"], 1000)
         nothing = self.grid.nui(layout.OPERATOR, "clock", "accept", "-d", "why not")
         self.assertEqual(nothing.returncode, 1, nothing.stderr)

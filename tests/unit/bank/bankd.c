@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -335,6 +336,40 @@ static void must (struct bankd *d, const char *method, const ProtobufCMessage *r
 }
 
 #define TEXT(s) ((char *)(uintptr_t)(s))
+
+void bankd_hear (struct bankd_heard *heard, char config_out[512])
+{
+    char path[128];
+    snprintf (heard->place, sizeof (heard->place), "/tmp/nui-heard-XXXXXX");
+    assert (mkdtemp (heard->place));
+    snprintf (path, sizeof (path), "%s/program", heard->place);
+    FILE *f = fopen (path, "w");
+    assert (f);
+    fprintf (f, "#!/bin/sh\necho \"$1|$2|$3|$NUI_GRID\" >> %s/heard\n", heard->place);
+    fclose (f);
+    chmod (path, 0700);
+    snprintf (config_out, 512, "NOTIFICATIONPROGRAM %s\nNOTIFICATIONACCOUNT %s\n", path, getpwuid (geteuid ())->pw_name);
+}
+
+void bankd_wait_heard (const struct bankd_heard *heard, const char *part, int count)
+{
+    char path[128], line[1024];
+    snprintf (path, sizeof (path), "%s/heard", heard->place);
+    duration_us deadline = clock_monotonic_us () + 60 * US_PER_S;
+    for (int found = 0; clock_monotonic_us () < deadline; pause_ms (100)) {
+        FILE *f = fopen (path, "r");
+        found = 0;
+        while (f && fgets (line, sizeof (line), f))
+            found += strstr (line, part) != NULL;
+        if (f)
+            fclose (f);
+        if (found == count)
+            return;
+        assert (found < count);
+    }
+    fprintf (stderr, "bankd: not heard %d times within 60 s: '%s'; see %s\n", count, part, path);
+    abort ();
+}
 
 void bankd_found (struct bankd *d)
 {

@@ -88,6 +88,14 @@ struct bankd_job {
 Nui__Common__V1__Envelope *bankd_sign (struct bankd *d, enum bankd_who who,
                                        const struct bankd_job *job);
 
+/* A NOTIFICATIONPROGRAM of ours: what it hears is a line "event|object|text|grid". */
+struct bankd_heard {
+    char place[64];
+};
+void bankd_hear (struct bankd_heard *heard, char config_out[512]);
+/* Until so many lines have this in them; aborts when there are more, or after 60 s. */
+void bankd_wait_heard (const struct bankd_heard *heard, const char *part, int count);
+
 /* Projects, accounts and grants of the tests: project physics with alice; accounts phys (1,000
  * credits, falls back to rich) and rich (100,000); rates alpha 1 and beta 1.25. */
 void bankd_found (struct bankd *d);

@@ -23,6 +23,14 @@ static int fresh (void **state)
     return world_fresh (state, "bounds", "");
 }
 
+static int fresh_heard (void **state)
+{
+    char config[512];
+    bankd_hear (&((struct world *)*state)->heard, config);
+    strcat (config, "NOTIFICATIONEVENTS ReconOpen\n");
+    return world_fresh (state, "heard", config);
+}
+
 static int fresh_clocks (void **state)
 {
     return world_fresh (state, "clocks", "CHARGETOLERANCE 0:01:00\n");
@@ -324,8 +332,12 @@ static void beyond_its_hold (void **state)
     assert_int_equal (1, pg_fixture_number (w->sql, "SELECT count (*) FROM bank.op WHERE kind = 'charge' AND "
                                                     "note LIKE '%of which 86389940 credits are disputed, beyond what "
                                                     "was signed: ran 23:59:50, 00:01:00 are allowed, 1000 processors%'"));
+    bankd_wait_heard (&w->heard, "ReconOpen|alpha|rows of reconciliation with site alpha are nobody's (1; nui reconcile list), "
+                                 "the first: ran 23:59:50, 00:01:00 are allowed", 1);
     settle (w);
     paid (w, 60);
+    bankd_wait_heard (&w->heard, "ReconOwned|alpha|every row of reconciliation with site alpha has an owner or is closed|test", 1);
+    bankd_wait_heard (&w->heard, "|", 2);
     envelope_free (job);
 }
 
@@ -517,7 +529,7 @@ int main (void)
         cmocka_unit_test_setup_teardown (whole_nodes, fresh, world_closed),
         cmocka_unit_test_setup_teardown (longer, fresh, world_closed),
         cmocka_unit_test_setup_teardown (cost, fresh, world_closed),
-        cmocka_unit_test_setup_teardown (beyond_its_hold, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (beyond_its_hold, fresh_heard, world_closed),
         cmocka_unit_test_setup_teardown (overrun, fresh, world_closed),
         cmocka_unit_test_setup_teardown (unheld, fresh, world_closed),
         cmocka_unit_test_setup_teardown (used_up, fresh, world_closed),

@@ -52,6 +52,10 @@ static void wait_balance (struct bankd *d, const char *part)
 static void lost (void **state)
 {
     (void)state;
+    struct bankd_heard heard;
+    char config[512];
+    bankd_hear (&heard, config);
+    strcat (config, "READBOUND 0:00:02\n");
     struct pg_fixture *pg = pg_fixture_start_archiving (), *second;
     struct bankd d, beside;
     char settings[512], conninfo[512], text[ERR_TEXT_MAX];
@@ -70,7 +74,7 @@ static void lost (void **state)
            clock_monotonic_us () < deadline)
         pause_ms (50);
     PQfinish (sql);
-    bankd_open (&d, NUI_BANK_PROGRAM, first, "READBOUND 0:00:02\n");
+    bankd_open (&d, NUI_BANK_PROGRAM, first, config);
     assert_true (bankd_wait_serving (&d, true));
     bankd_found (&d);
     assert_string_equal ("", balance (&d, text));
@@ -90,21 +94,27 @@ static void lost (void **state)
     pg_fixture_crash (second);
     wait_balance (&d, "may be old");
     assert_non_null (strstr (balance (&d, text), "has committed nothing for 00:00:"));
+    bankd_wait_heard (&heard, "DatabaseDown|database|the bank's database has committed nothing for 00:00:0", 1);
+    bankd_wait_heard (&heard, ": is its standby gone?|test", 1);
     /* A bank that begins beside it knows no better. */
     bankd_stop (&d, SIGKILL);
     bankd_start (&d, NUI_BANK_PROGRAM);
     for (int i = 0; i < 6; i++, pause_ms (500))
         assert_string_not_equal ("", balance (&d, text));
     assert_true (bankd_wait_serving (&d, false));
+    bankd_wait_heard (&heard, "DatabaseDown|", 2); /* it is another daemon */
     assert_true (pg_fixture_again (second));
     wait_balance (&d, "");
     assert_true (bankd_wait_serving (&d, true));
+    bankd_wait_heard (&heard, "DatabaseUp|database|the bank's database commits again|test", 1);
 
     /* And so it is where the primary itself is gone. */
     pg_fixture_crash (pg);
     wait_balance (&d, "database is away");
+    bankd_wait_heard (&heard, "DatabaseDown|database|the bank's database is away for 00:00:0", 1);
     assert_true (pg_fixture_again (pg));
     wait_balance (&d, "");
+    bankd_wait_heard (&heard, "DatabaseUp|database|the bank's database commits again|test", 2);
     bankd_close (&d);
     pg_fixture_stop (second);
     pg_fixture_stop (pg);

@@ -1,0 +1,35 @@
+/* notify: an operator hears of what should not wait for the next look at the log: a clock that is not believed, a database
+ * that is away or commits nothing, writes that it refuses, a state that is not recorded, rows of reconciliation that are
+ * nobody's.
+ *
+ * Each is told when it begins and when it is over, in order, by NOTIFICATIONPROGRAM and NOTIFICATIONURL (proto/notify).
+ * What is wrong is looked for anew after a start, so nothing of this is kept on disk: what goes on is told once more. */
+#ifndef NUI_BANK_SVC_NOTIFY_H
+#define NUI_BANK_SVC_NOTIFY_H
+
+#include "bank/svc/service.h"
+
+enum notify_event { /* bits of bank_limits.notify_events */
+    NOTIFY_CLOCK_AHEAD = 1 << 0,
+    NOTIFY_DATABASE_DOWN = 1 << 1,
+    NOTIFY_WRITE_REFUSED = 1 << 2,
+    NOTIFY_STATE_FAILED = 1 << 3,
+    NOTIFY_RECON_OPEN = 1 << 4,
+    NOTIFY_ALL = (1 << 5) - 1,
+};
+/* "CLOCKAHEAD" …, "ALL"; 0: unknown. */
+unsigned notify_event_parse (const char *word);
+#define NOTIFY_WORDS "CLOCKAHEAD, DATABASEDOWN, WRITEREFUSED, STATEFAILED, RECONOPEN or ALL"
+
+struct notify;
+
+struct notify *notify_create (struct bank_service *svc, struct err *err);
+void notify_destroy (struct notify *notify); /* NULL is a no-op */
+/* All of these: NULL is a no-op. The writer's connection is there, or why it is not. */
+void notify_writer (struct notify *notify, bool up, const char *why);
+/* The state was recorded (NULL), or why not. */
+void notify_state (struct notify *notify, const char *why);
+/* The clock is not believed (why), or is again (NULL). */
+void notify_clock (struct notify *notify, const char *why);
+
+#endif
