@@ -696,7 +696,8 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "  WHERE r.at = c.at) AS fits FROM checkpoint c) x "
         "UNION ALL SELECT 'migrations were applied one after the other', count (*), "
         "  (count (*) <> max (version) OR min (version) <> 1)::int, NULL FROM schema_version "
-        "UNION ALL SELECT * FROM history_check (" CONTENT_DIRECT_SQL ")"},
+        "UNION ALL SELECT * FROM history_check (" CONTENT_DIRECT_SQL ") "
+        "UNION ALL SELECT * FROM state_check (" CONTENT_DIRECT_SQL ")"},
     [BANK_STMT_COUNT + RD_FUNDERS] = {"rd_funders",
         "SELECT f.name, '', concat_ws ('; ', nullif (f.description, ''), count (g.id) || ' grants') "
         "FROM funder f LEFT JOIN award g ON g.funder_id = f.id WHERE $1::text[] IS NOT NULL "

@@ -437,6 +437,28 @@ static void objects (void **state)
     says (w, "bob", words, 1, "is not in the state that operation");
 }
 
+/* What there was once is under a root as well: other lines that give the same in the end, or another root. */
+static void earlier (struct world *w, const char *change)
+{
+    pg_fixture_run (w->sql, "BEGIN");
+    pg_fixture_run (w->sql, "SET LOCAL session_replication_role = replica");
+    pg_fixture_run (w->sql, change);
+    if (!strstr (rules (w), "states that were recorded are what the history says: op."))
+        fail_msg ("not seen: %s: '%s'", change, w->out);
+    pg_fixture_run (w->sql, "ROLLBACK");
+    assert_string_equal ("", rules (w));
+}
+
+static void earlier_roots (void **state)
+{
+    struct world *w = *state;
+    assert_true (pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE kind = 'state'") >= 3);
+    earlier (w, "UPDATE op SET note = overlay (note PLACING CASE substr (note, 19, 1) WHEN 'a' THEN 'b' ELSE 'a' END FROM 19 FOR 1) "
+                "WHERE id = (SELECT min (id) FROM op WHERE kind = 'state')");
+    assert_int_equal (1, pg_fixture_number (w->sql, "SELECT count (*) FROM change WHERE objects LIKE '%51000000%'"));
+    earlier (w, "UPDATE change SET objects = replace (objects, '51000000', '77000000')"); /* and 52 after it */
+}
+
 /* Without being asked. */
 static void root_in_time (void **state)
 {
@@ -507,7 +529,7 @@ static int down (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (filled), cmocka_unit_test (objects), cmocka_unit_test (every_column),
+    const struct CMUnitTest tests[] = {cmocka_unit_test (filled), cmocka_unit_test (objects), cmocka_unit_test (earlier_roots), cmocka_unit_test (every_column),
                                        cmocka_unit_test (root_in_time), cmocka_unit_test (forged)};
     signal (SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests (tests, up, down);
