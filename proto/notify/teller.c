@@ -182,8 +182,10 @@ static char *teller_copy (const char *text)
 void teller_tell (struct teller *t, const struct teller_to *to, const char *body, size_t len, teller_fn fn, void *arg)
 {
     assert (!t->body);
-    t->body = strndup (body, len);
+    t->body = malloc (len + 1); /* it may have no NUL of its own */
     assert (t->body);
+    memcpy (t->body, body, len);
+    t->body[len] = '\0';
     t->doc = json_loads (t->body, 0, NULL);
     t->program = teller_copy (to->program);
     t->account = teller_copy (to->account);
