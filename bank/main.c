@@ -95,13 +95,18 @@ static const struct conf_param params[] = {
     {.name = NULL},
 };
 
+static int notify_check (const struct teller_to *to, struct err *err)
+{
+    return conf_notify_check (to->program, to->account, to->url, err);
+}
+
 static int configure (void *self, struct conf *conf, void **settings_out, struct err *err)
 {
     (void)self;
     struct settings *settings = calloc (1, sizeof (*settings));
     if (!settings)
         return err_set (err, ERR_NOMEM, "out of memory");
-    if (conf_table_read (conf, params, settings, err) < 0 || teller_check (&settings->limits.notify, err) < 0) {
+    if (conf_table_read (conf, params, settings, err) < 0 || notify_check (&settings->limits.notify, err) < 0) {
         free (settings);
         return err->code;
     }

@@ -1,6 +1,7 @@
 /* Whether a program that a file names may be run. Called where the file is read and again before each run; nothing is run
  * here. */
 #include <errno.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
