@@ -37,7 +37,7 @@
 
 #define ALLOCS                                                                                     \
     CLOSURE "SELECT b.allocation_id, l.account_id, l.valid_from, l.valid_to, l.credit_limit, "     \
-            "b.granted, b.settled, b.posted, b.held, l.award_id, giver_of (l.op_id, l.award_id), "                                 \
+            "b.granted, b.settled, b.posted, b.held, l.award_id, giver_of (l.op_id, l.award_id, l.split_from), "                   \
             "(SELECT string_agg (x.kind || '=' || CASE WHEN x.exclude THEN '-' ELSE '' END || "    \
             " x.name, ' ' ORDER BY x.position) FROM allocation_scope x "                           \
             " WHERE x.allocation_id = l.id), l.split_from, l.reference FROM needed r "              \

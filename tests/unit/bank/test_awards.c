@@ -103,9 +103,14 @@ static void split_back (void **state)
     also ("back to phys: unused");
     says (w, "lena", "statement -A phys --csv", 0, ",split-back,,,50,0,lena,");
     snprintf (words, sizeof (words), "split back alloc.%lld", alloc);
+    says (w, "nsf", words, 0, "took back what is not used of alloc."); /* its own deposit, which lena split */
+    says (w, "lena", words, 1, "has nothing that is neither spent nor held");
+    says (w, "ops", "deposit -A phys 5", 0, "deposited 5 credits");
+    split (w, newest (w, "phys"), "5");
+    snprintf (words, sizeof (words), "split back alloc.%lld", newest (w, "lasers"));
     says (w, "nsf", words, 3, "it is about what others gave");
     says (w, "ops", words, 0, "took back what is not used of alloc.");
-    says (w, "lena", words, 1, "has nothing that is neither spent nor held");
+    says (w, "ops", "withdraw -A phys 5", 0, "");
     says (w, "alice", "balance -A lasers --csv --noheader", 0, "lasers,optics,100,0,100,0,0");
     says (w, "alice", "balance -A phys --csv --noheader", 0, "phys,physics,900,0,0,900,0");
     snprintf (words, sizeof (words), "split back alloc.%lld 1", newest (w, "phys"));
