@@ -4,6 +4,7 @@
  * as it was when a block was the newest. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "bank/svc/notify.h"
 #include "bank/svc/service_impl.h"
@@ -13,16 +14,28 @@
 
 enum { ROWS_MAX = 256 };
 
+/* Of people who are nobody's office: one look at a time for all of them, so long apart as nine of it take, so that they
+ * have a tenth of the reading connection at most; one who waits may not ask for another. */
+enum { PEOPLE_SHARE = 10, PEOPLE_WAIT_MAX = 256 };
+
 struct state {
     struct bank_service *svc;
     struct event *timer;
     int64_t op, block; /* the last one that was recorded, and the block that holds it; 0: none */
     struct audit_state is;
     uint32_t asked; /* looks that are under way */
+    STAILQ_HEAD (, look) people; /* that wait; the first is under way when looking is set */
+    uint32_t people_count;
+    bool looking;
+    struct event *turn; /* of the next one */
     bool gone;      /* destroyed: the last answer frees it */
 };
 
 struct look {
+    STAILQ_ENTRY (look) link;
+    char *who; /* NULL: no office is asked of it */
+    char *table, *key;
+    duration_us began;
     struct state *state;
     struct work *work; /* that asked for a proof, or for an anchor; NULL: it was time */
     bool anchor;
@@ -32,9 +45,27 @@ struct look {
     struct ledger_request req;
 };
 
+static void people_end (struct look *look)
+{
+    struct state *state = look->state;
+    duration_us rest = (clock_monotonic_us () - look->began) * (PEOPLE_SHARE - 1);
+    struct timeval after = {.tv_sec = rest / US_PER_S, .tv_usec = rest % US_PER_S};
+    if (!state->gone) {
+        STAILQ_REMOVE_HEAD (&state->people, link);
+        state->people_count--;
+        state->looking = false;
+        evtimer_add (state->turn, &after);
+    }
+    free (look->who);
+    free (look->table);
+    free (look->key);
+}
+
 static void look_end (struct look *look, const struct err *err)
 {
     struct state *state = look->state;
+    if (look->who)
+        people_end (look);
     if (look->work)
         work_fail (look->work, err);
     else if (err->code && !state->gone)
@@ -165,7 +196,7 @@ static void on_objects (void *arg, const struct err *err, const struct audit_obj
     }
 }
 
-static void state_look (struct state *state, struct work *work, bool anchor, const char *table, const char *key)
+static struct look *look_new (struct state *state, struct work *work, bool anchor)
 {
     struct look *look = calloc (1, sizeof (*look));
     if (!look)
@@ -173,8 +204,55 @@ static void state_look (struct state *state, struct work *work, bool anchor, con
     look->state = state;
     look->work = work;
     look->anchor = anchor;
+    return look;
+}
+
+static void state_look (struct state *state, struct work *work, bool anchor, const char *table, const char *key)
+{
     state->asked++;
-    auditread_state (state->svc->reader, work && !anchor ? viewer (work) : "", table, key, on_objects, look);
+    auditread_state (state->svc->reader, work && !anchor ? viewer (work) : "", table, key, on_objects,
+                     look_new (state, work, anchor));
+}
+
+static void people_next (evutil_socket_t fd, short what, void *arg)
+{
+    struct state *state = arg;
+    struct look *look = STAILQ_FIRST (&state->people);
+    (void)fd;
+    (void)what;
+    if (!look || state->looking)
+        return;
+    state->looking = true;
+    state->asked++;
+    look->began = clock_monotonic_us ();
+    auditread_state (state->svc->reader, look->who, look->table, look->key, on_objects, look);
+}
+
+static void people_look (struct state *state, struct work *work, const char *table, const char *key)
+{
+    struct err err = {0};
+    struct look *look;
+    STAILQ_FOREACH (look, &state->people, link)
+    if (strcmp (look->who, viewer (work)) == 0) {
+        err_set (&err, ERR_LIMIT, "the proof of an object, which all of the bank is read for, is on its way to you: one at a time");
+        work_fail (work, &err);
+        return;
+    }
+    if (state->people_count >= PEOPLE_WAIT_MAX) {
+        err_set (&err, ERR_UNAVAILABLE, "%d wait for the proof of an object: ask again later", PEOPLE_WAIT_MAX);
+        work_fail (work, &err);
+        return;
+    }
+    look = look_new (state, work, false);
+    look->who = strdup (viewer (work));
+    look->table = strdup (table);
+    look->key = strdup (key);
+    if (!look->who || !look->table || !look->key)
+        abort ();
+    STAILQ_INSERT_TAIL (&state->people, look, link);
+    state->people_count++;
+    if (!state->looking && !evtimer_pending (state->turn, NULL))
+        event_active (state->turn, EV_TIMEOUT, 0);
 }
 
 void state_proof (struct state *state, struct work *work, const char *object)
@@ -186,8 +264,11 @@ void state_proof (struct state *state, struct work *work, const char *object)
         work_fail (work, &err);
         return;
     }
-    state_look (state, work, false, arena_printf (work->arena, "%.*s", (int)(colon - object), object),
-                colon + 1);
+    const char *table = arena_printf (work->arena, "%.*s", (int)(colon - object), object);
+    if (*viewer (work))
+        people_look (state, work, table, colon + 1);
+    else
+        state_look (state, work, false, table, colon + 1);
 }
 
 void state_anchor (struct state *state, struct work *work)
@@ -220,7 +301,9 @@ struct state *state_create (struct bank_service *svc)
         abort ();
     state->svc = svc;
     state->timer = evtimer_new (svc->base, on_timer, state);
-    if (!state->timer)
+    STAILQ_INIT (&state->people);
+    state->turn = evtimer_new (svc->base, people_next, state);
+    if (!state->timer || !state->turn)
         abort ();
     state_settings (state);
     return state;
@@ -230,7 +313,23 @@ void state_destroy (struct state *state)
 {
     if (!state)
         return;
+    struct err err = {0};
+    err_set (&err, ERR_UNAVAILABLE, "the bank is being stopped");
     event_free (state->timer);
+    event_free (state->turn);
+    for (struct look *look; (look = STAILQ_FIRST (&state->people));) {
+        STAILQ_REMOVE_HEAD (&state->people, link);
+        if (state->looking) { /* its answer frees it */
+            state->looking = false;
+            continue;
+        }
+        work_fail (look->work, &err);
+        look->work = NULL;
+        free (look->who);
+        free (look->table);
+        free (look->key);
+        free (look);
+    }
     state->gone = true;
     if (state->asked == 0)
         free (state);

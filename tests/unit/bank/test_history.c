@@ -437,6 +437,48 @@ static void objects (void **state)
     says (w, "bob", words, 1, "is not in the state that operation");
 }
 
+struct asked {
+    int ended, refused;
+    char why[ERR_TEXT_MAX];
+};
+
+static void on_asked (void *arg, const struct rpc_result *result)
+{
+    struct asked *asked = arg;
+    asked->ended++;
+    asked->refused += result->status != RPC_OK;
+    if (result->status != RPC_OK)
+        snprintf (asked->why, sizeof (asked->why), "%s", result->message);
+}
+
+/* All objects are read for the proof of one: of people one at a time each; offices need not wait. */
+static void one_at_a_time (void **state)
+{
+    struct world *w = *state;
+    Nui__Bank__V1__ProofRequest m = NUI__BANK__V1__PROOF_REQUEST__INIT;
+    static const struct {
+        enum bankd_who who;
+        int calls, refused;
+    } ask[] = {{WHO_ALICE, 4, 3}, {WHO_OPS, 4, 0}, {WHO_ALICE, 1, 0}};
+    m.object = (char *)(uintptr_t)"rate:alpha";
+    for (size_t i = 0; i < sizeof (ask) / sizeof (ask[0]); i++) {
+        struct asked asked = {0};
+        for (int n = 0; n < ask[i].calls; n++)
+            assert_non_null (rpcclient_start (w->d.client[ask[i].who],
+                                              &(struct rpccallout_config){.service = &nui__bank__v1__bank__descriptor,
+                                                                          .method = "Proof",
+                                                                          .request = &m.base,
+                                                                          .timeout = 60 * US_PER_S,
+                                                                          .done = on_asked,
+                                                                          .arg = &asked}));
+        while (asked.ended < ask[i].calls)
+            event_base_loop (w->d.base, EVLOOP_ONCE);
+        assert_int_equal (ask[i].refused, asked.refused);
+        if (ask[i].refused)
+            assert_non_null (strstr (asked.why, "one at a time"));
+    }
+}
+
 /* What there was once is under a root as well: other lines that give the same in the end, or another root. */
 static void earlier (struct world *w, const char *change)
 {
@@ -529,7 +571,7 @@ static int down (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (filled), cmocka_unit_test (objects), cmocka_unit_test (earlier_roots), cmocka_unit_test (every_column),
+    const struct CMUnitTest tests[] = {cmocka_unit_test (filled), cmocka_unit_test (objects), cmocka_unit_test (one_at_a_time), cmocka_unit_test (earlier_roots), cmocka_unit_test (every_column),
                                        cmocka_unit_test (root_in_time), cmocka_unit_test (forged)};
     signal (SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests (tests, up, down);
