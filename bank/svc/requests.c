@@ -481,6 +481,23 @@ static void charge_signed (struct work *work, const Nui__Bank__V1__ChargeRequest
     req->charge.signature = s;
 }
 
+/* Nobody signed it, as far as can be seen here (another authority's user, say, or a revoked one): what the site says
+ * that was used is recorded and disputed, for a person to look at, rather than refused for good. */
+static void charge_unsigned (struct work *work, const char *why)
+{
+    struct ledger_request *req = &work->req;
+    struct ledger_signature *s = arena_new (work->arena, struct ledger_signature);
+    s->ask = (struct ledger_hold_ask){.job = req->charge.job,
+                                      .account = req->charge.account,
+                                      .procs = req->charge.procs,
+                                      .walltime = req->charge.end - req->charge.start,
+                                      .ask = req->charge.ask,
+                                      .start = req->charge.start};
+    s->unsigned_for = arena_printf (work->arena, "no user's signature: %.200s", why);
+    s->forgotten = INT64_MAX;
+    req->charge.signature = s;
+}
+
 void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__ChargeRequest *m = (const void *)request;
@@ -537,6 +554,9 @@ void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *re
                job_open (work, m->envelope, m->start_us, &signer, &job, &delegation, &req->refused) == 0) {
         req->on_behalf = signer;
         charge_signed (work, m, job, &delegation);
+    } else if (req->refused.code == ERR_UNAUTHENTIC && m->envelope) {
+        charge_unsigned (work, arena_strdup (work->arena, req->refused.text));
+        err_clear (&req->refused);
     }
     job_close (job);
     request_submit (work);

@@ -391,6 +391,54 @@ static void unheld (void **state)
     envelope_free (foreign);
 }
 
+/* Nobody handed it over, or the bank does not know who signed it: recorded, and disputed whole, not refused for good. */
+static void unheld_unsigned (void **state)
+{
+    struct world *w = *state;
+    Nui__Common__V1__Envelope *kept = sign (w, (struct bankd_job){.procs = 1}), *foreign;
+    struct testca *other = testca_create (w->d.dir, "other");
+    struct testca_cert cert = {.name = "alice-elsewhere", .uri = ALICE_URI};
+    struct tlsid *alice = w->d.id[WHO_ALICE];
+    testca_issue (other, &cert);
+    w->d.id[WHO_ALICE] = testca_tlsid (w->d.dir, "other", "alice-elsewhere", false);
+    foreign = sign (w, (struct bankd_job){.procs = 1});
+    tlsid_destroy (w->d.id[WHO_ALICE]);
+    w->d.id[WHO_ALICE] = alice;
+    w->d.keep_envelopes = true;
+    charge (w, kept, (struct ask){.job = "alpha.1", .procs = 1, .seconds = 50}, 50, 50);
+    w->d.keep_envelopes = false;
+    assert_int_equal (1, rows (w, "account = 'bank:suspense' AND bank_ps = 0 AND site_job = 'alpha.1' AND note LIKE '%hand%'"));
+    charge (w, foreign, (struct ask){.job = "alpha.2", .procs = 1, .seconds = 50}, 50, 50);
+    assert_int_equal (1, rows (w, "account = 'bank:suspense' AND bank_ps = 0 AND site_job = 'alpha.2' AND "
+                                  "identity = 'nui://test/site/alpha' AND note LIKE 'no user''s signature: %'"));
+    paid (w, 0);
+    /* The signed one with its hand-over, later, is the user's. */
+    charge (w, kept, (struct ask){.job = "alpha.3", .procs = 1, .seconds = 50}, 50, 0);
+    paid (w, 50);
+    envelope_free (kept);
+    envelope_free (foreign);
+    testca_destroy (other);
+}
+
+/* What the bank could not tell whose it was, is told by a person: the row's refund and a charge by hand settle it. */
+static void unknown_settled (void **state)
+{
+    struct world *w = *state;
+    struct tlsid *alice = w->d.id[WHO_ALICE];
+    struct testca *other = testca_create (w->d.dir, "other");
+    struct testca_cert cert = {.name = "alice-elsewhere", .uri = ALICE_URI};
+    testca_issue (other, &cert);
+    w->d.id[WHO_ALICE] = testca_tlsid (w->d.dir, "other", "alice-elsewhere", false);
+    Nui__Common__V1__Envelope *foreign = sign (w, (struct bankd_job){.procs = 1});
+    tlsid_destroy (w->d.id[WHO_ALICE]);
+    w->d.id[WHO_ALICE] = alice;
+    charge (w, foreign, (struct ask){.job = "alpha.2", .procs = 1, .seconds = 50}, 50, 50);
+    settle (w);
+    paid (w, 0);
+    envelope_free (foreign);
+    testca_destroy (other);
+}
+
 /* Seen: paid for by its hold, and then again without one. */
 static void used_up (void **state)
 {
@@ -532,6 +580,8 @@ int main (void)
         cmocka_unit_test_setup_teardown (beyond_its_hold, fresh_heard, world_closed),
         cmocka_unit_test_setup_teardown (overrun, fresh, world_closed),
         cmocka_unit_test_setup_teardown (unheld, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (unheld_unsigned, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (unknown_settled, fresh, world_closed),
         cmocka_unit_test_setup_teardown (used_up, fresh, world_closed),
         cmocka_unit_test_setup_teardown (incarnations, fresh, world_closed),
         cmocka_unit_test_setup_teardown (clocks, fresh_clocks, world_closed),
