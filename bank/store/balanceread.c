@@ -1,16 +1,19 @@
 /* Balances of one account each, those of a turn of the loop by one statement: at most as much work for
- * PostgreSQL as one SELECT per caller, and far less when many ask at once. */
+ * PostgreSQL as one SELECT per caller, and far less when many ask at once. What few accounts have, a former name or
+ * something that is frozen, is asked for where the statement says so or has found nothing. */
 #include <stdlib.h>
 
 #include "bank/store/reader_impl.h"
 
 /* What one statement asks for, in the arena of its last read: that one is answered last. */
 struct together {
-    struct read *read[READER_BALANCES_MAX];
     uint32_t count;
+    bool all; /* by RD_BALANCES_ALL */
+    struct read *read[];
 };
+enum { COL_FROZEN = 11 }; /* a boolean; of RD_BALANCES_ALL two texts */
 
-static struct reader_alloc row_of (struct arena *arena, const PGresult *res, int r)
+static struct reader_alloc row_of (struct arena *arena, const PGresult *res, int r, bool all)
 {
     return (struct reader_alloc){.account = pgres_text (res, r, 0, arena),
                                  .project = pgres_text (res, r, 1, arena),
@@ -23,58 +26,77 @@ static struct reader_alloc row_of (struct arena *arena, const PGresult *res, int
                                  .settled = pgres_i64 (res, r, 8),
                                  .posted = pgres_i64 (res, r, 9),
                                  .held = pgres_i64 (res, r, 10),
-                                 .frozen = pgres_text (res, r, 11, arena),
-                                 .grant_frozen = pgres_text (res, r, 12, arena)};
+                                 .frozen = all ? pgres_text (res, r, COL_FROZEN, arena) : "",
+                                 .grant_frozen = all ? pgres_text (res, r, COL_FROZEN + 1, arena) : ""};
 }
 
 /* Rows [from, to) of a result. */
-static void give (struct read *read, const struct err *err, const PGresult *res, int from, int to)
+static void give (struct read *read, const struct err *err, const PGresult *res, int from, int to, bool all)
 {
     struct reader_alloc *row = arena_array (read->arena, (size_t)(to - from), sizeof (*row));
     for (int r = from; r < to; r++)
-        row[r - from] = row_of (read->arena, res, r);
+        row[r - from] = row_of (read->arena, res, r, all);
     read->done.balance (read->arg, err, row, (uint32_t)(to - from));
 }
 
 void balanceread_give (struct read *read, const struct err *err, const PGresult *res)
 {
-    give (read, err, res, 0, res ? PQntuples (res) : 0);
+    give (read, err, res, 0, res ? PQntuples (res) : 0, true);
 }
+
+static void send_all (struct reader *reader, struct read *const *read, uint32_t count, bool all);
 
 static void on_balances (void *arg, const struct pgbatch_result *result)
 {
-    const struct together *all = arg;
+    const struct together *asked = arg;
+    struct read *again[READER_BALANCES_MAX];
+    struct reader *reader = asked->read[0]->reader;
     struct err err = read_err (result);
     const PGresult *res = err.code ? NULL : result->result[0];
-    int rows = res ? PQntuples (res) : 0, at = 0;
-    uint32_t count = all->count;
+    bool all = asked->all;
+    int rows = res ? PQntuples (res) : 0, at = 0, number = all ? COL_FROZEN + 2 : COL_FROZEN + 1;
+    uint32_t count = asked->count, left = 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct read *read = all->read[i];
+        struct read *read = asked->read[i];
         int from = at;
-        while (at < rows && pgres_i64 (res, at, 13) == (int64_t)i)
+        while (at < rows && pgres_i64 (res, at, number) == (int64_t)i)
             at++;
-        give (read, &err, res, from, at);
+        if (res && !all && (at == from || pgres_bool (res, from, COL_FROZEN))) {
+            reader->frozen = reader->frozen || at > from;
+            again[left++] = read;
+            continue;
+        }
+        give (read, &err, res, from, at, all);
         read_free (read);
     }
+    if (left)
+        send_all (reader, again, left, true);
 }
 
-static void send_all (struct reader *reader)
+static void send_all (struct reader *reader, struct read *const *read, uint32_t count, bool all)
 {
-    struct arena *arena = reader->asked[reader->asked_count - 1]->arena;
-    struct together *all = arena_new (arena, struct together);
+    struct arena *arena = read[count - 1]->arena;
+    struct together *together = arena_alloc (arena, sizeof (*together) + count * sizeof (together->read[0]));
     struct pgargs *args = pgargs_create (arena, "tti");
-    all->count = reader->asked_count;
-    reader->asked_count = 0;
-    for (uint32_t i = 0; i < all->count; i++) {
-        all->read[i] = reader->asked[i];
-        pgargs_text (args, 0, all->read[i]->who);
-        pgargs_text (args, 1, all->read[i]->account);
+    together->count = count;
+    together->all = all;
+    for (uint32_t i = 0; i < count; i++) {
+        together->read[i] = read[i];
+        pgargs_text (args, 0, read[i]->who);
+        pgargs_text (args, 1, read[i]->account);
         pgargs_i64 (args, 2, i);
     }
     pgargs_seal (args);
-    pgbatch_begin (reader->loop, on_balances, all);
-    pgbatch_add (reader->loop, BANK_STMT_COUNT + RD_BALANCES, args);
+    pgbatch_begin (reader->loop, on_balances, together);
+    pgbatch_add (reader->loop, BANK_STMT_COUNT + (all ? RD_BALANCES_ALL : RD_BALANCES), args);
     pgbatch_submit (reader->loop);
+}
+
+static void send_asked (struct reader *reader)
+{
+    uint32_t count = reader->asked_count;
+    reader->asked_count = 0;
+    send_all (reader, reader->asked, count, reader->frozen);
 }
 
 void balanceread_turn (evutil_socket_t fd, short what, void *arg)
@@ -85,7 +107,7 @@ void balanceread_turn (evutil_socket_t fd, short what, void *arg)
     if (reader->asked_count == 0)
         return;
     if (pgloop_is_up (reader->loop)) {
-        send_all (reader);
+        send_asked (reader);
         return;
     }
     for (uint32_t i = 0; i < reader->asked_count; i++)
@@ -112,7 +134,7 @@ void reader_balance (struct reader *reader, const char *who, const char *account
     read->account = arena_strdup (read->arena, account);
     reader->asked[reader->asked_count++] = read;
     if (reader->asked_count == READER_BALANCES_MAX)
-        send_all (reader);
+        send_asked (reader);
     else
         event_active (reader->turn, 0, 0);
 }

@@ -52,7 +52,7 @@ static const struct content_shape content_object[CONTENT_OBJECTS] = {
                               "node_procs proc_memory_mb overrun_us"},
 };
 
-static void content_int (struct strbuf *out, int64_t v)
+static char *content_int (char *out, int64_t v)
 {
     char digits[24];
     unsigned at = sizeof (digits);
@@ -62,64 +62,67 @@ static void content_int (struct strbuf *out, int64_t v)
     while (n /= 10);
     if (v < 0)
         digits[--at] = '-';
-    strbuf_append (out, digits + at, sizeof (digits) - at);
+    return mempcpy (out, digits + at, sizeof (digits) - at);
 }
 
-static void content_text (struct strbuf *out, const unsigned char *text, size_t len)
+static const char content_digit[] = "0123456789abcdef";
+
+static char *content_text (char *out, const unsigned char *text, size_t len)
 {
-    size_t done = 0;
-    strbuf_putc (out, '"');
-    for (size_t i = 0; i < len; i++) {
-        if (text[i] >= ' ' && text[i] != '"' && text[i] != '\\')
+    *out++ = '"';
+    for (const unsigned char *end = text + len; text < end; text++) {
+        if (*text >= ' ' && *text != '"' && *text != '\\') {
+            *out++ = (char)*text;
             continue;
-        strbuf_append (out, text + done, i - done);
-        strbuf_printf (out, "\\u%04x", text[i]);
-        done = i + 1;
+        }
+        out = mempcpy (out, "\\u00", 4);
+        *out++ = content_digit[*text >> 4];
+        *out++ = content_digit[*text & 15];
     }
-    strbuf_append (out, text + done, len - done);
-    strbuf_putc (out, '"');
+    *out++ = '"';
+    return out;
 }
 
 /* As PostgreSQL writes bytes: "\\x00ff". */
-static void content_bytes (struct strbuf *out, const unsigned char *bytes, size_t len)
+static char *content_bytes (char *out, const unsigned char *bytes, size_t len)
 {
-    static const char digit[] = "0123456789abcdef";
-    strbuf_puts (out, "\"\\\\x");
-    for (size_t i = 0; i < len;) {
-        char part[64];
-        size_t n = 0;
-        for (; n < sizeof (part) && i < len; i++) {
-            part[n++] = digit[bytes[i] >> 4];
-            part[n++] = digit[bytes[i] & 15];
-        }
-        strbuf_append (out, part, n);
+    out = mempcpy (out, "\"\\\\x", 4);
+    for (size_t i = 0; i < len; i++) {
+        *out++ = content_digit[bytes[i] >> 4];
+        *out++ = content_digit[bytes[i] & 15];
     }
-    strbuf_putc (out, '"');
+    *out++ = '"';
+    return out;
 }
 
-static void content_value (struct strbuf *out, const struct pgcol *col, size_t *at, bool zero_is_null)
+/* What stands before it, and the value. */
+static void content_value (struct strbuf *to, char before, const struct pgcol *col, size_t *at, bool zero_is_null)
 {
     size_t len;
     const unsigned char *bytes = pgcol_next (col, at, &len);
+    char some[256], *from = 16 + 6 * len <= sizeof (some) ? some : malloc (16 + 6 * len); /* a byte becomes at most six */
+    char *out = from;
+    assert (from);
     uint64_t v;
+    *out++ = before;
     switch (col->type) {
     case PGCOL_I64:
         memcpy (&v, bytes, sizeof (v));
-        if (v == 0 && zero_is_null)
-            strbuf_puts (out, "null");
-        else
-            content_int (out, (int64_t)be64toh (v));
-        return;
+        out = v == 0 && zero_is_null ? mempcpy (out, "null", 4) : content_int (out, (int64_t)be64toh (v));
+        break;
     case PGCOL_TEXT:
-        content_text (out, bytes, len);
-        return;
+        out = content_text (out, bytes, len);
+        break;
     case PGCOL_BYTES:
-        content_bytes (out, bytes, len);
-        return;
+        out = content_bytes (out, bytes, len);
+        break;
     case PGCOL_BOOL:
-        strbuf_puts (out, *bytes ? "true" : "false");
-        return;
+        out = *bytes ? mempcpy (out, "true", 4) : mempcpy (out, "false", 5);
+        break;
     }
+    strbuf_append (to, from, (size_t)(out - from));
+    if (from != some)
+        free (from);
 }
 
 /* The next word of a shape; false: there is none. */
@@ -159,54 +162,63 @@ static unsigned content_cols (const struct content_shape *shape, struct content_
     return count;
 }
 
-static void content_rows (struct strbuf *out, const struct content_shape *shape, bool named,
-                          const struct pgargs *args)
+void content_add_object (struct strbuf *out, enum content_object object, const struct pgargs *args)
 {
+    const struct content_shape *shape = &content_object[object];
     size_t at[PGARGS_MAX] = {0}, table_len;
     struct content_col col[CONTENT_COLS_MAX];
-    struct strbuf first = STRBUF_INIT; /* what each line begins with */
     const char *table;
     uint32_t rows = args ? pgargs_rows (args) : 0;
     if (rows == 0)
         return;
     unsigned count = content_cols (shape, col, &table, &table_len);
-    if (named)
-        strbuf_printf (&first, "{\"%s\":\"%.*s\"", shape->name, (int)table_len, table);
-    else
-        strbuf_printf (&first, "[\"%s\"", shape->name);
     for (uint32_t i = 0; i < rows; i++) {
         unsigned arg = 0;
-        if (out->len)
-            strbuf_putc (out, '\n');
-        strbuf_append (out, first.data, first.len);
+        strbuf_printf (out, "%s{\"%s\":\"%.*s\"", out->len ? "\n" : "", shape->name, (int)table_len, table);
         for (unsigned k = 0; k < count; k++) {
-            strbuf_putc (out, ',');
-            if (named) {
-                strbuf_putc (out, '"');
-                strbuf_append (out, col[k].name, col[k].name_len);
-                strbuf_append (out, "\":", 2);
-            }
+            strbuf_printf (out, ",\"%.*s\"", (int)col[k].name_len, col[k].name);
             if (col[k].value) {
+                strbuf_putc (out, ':');
                 strbuf_append (out, col[k].value, col[k].value_len);
                 continue;
             }
             assert (arg < args->count);
-            content_value (out, &args->col[arg], &at[arg], col[k].zero_is_null);
+            content_value (out, ':', &args->col[arg], &at[arg], col[k].zero_is_null);
             arg++;
         }
-        strbuf_putc (out, named ? '}' : ']');
+        strbuf_putc (out, '}');
     }
-    strbuf_free (&first);
 }
 
-void content_add_object (struct strbuf *out, enum content_object object, const struct pgargs *args)
+/* How many columns a shape has, and which columns' 0 stands for NULL, by bits. */
+static unsigned content_nulls (const char *columns, uint64_t *nulls_out)
 {
-    content_rows (out, &content_object[object], true, args);
+    unsigned count = 0;
+    *nulls_out = 0;
+    for (const char *c = columns; *c; c++) {
+        count += *c == ' '; /* the table comes first */
+        if (*c == '?')
+            *nulls_out |= UINT64_C (1) << (count - 1);
+    }
+    return count;
 }
 
 void content_add_direct (struct strbuf *out, enum bank_stmt stmt, const struct pgargs *args)
 {
     const struct content_shape *shape = &content_direct[content_stmt (stmt)];
-    if (shape->name)
-        content_rows (out, shape, false, args);
+    size_t at[PGARGS_MAX] = {0};
+    uint32_t rows = args && shape->name ? pgargs_rows (args) : 0;
+    if (rows == 0)
+        return;
+    uint64_t nulls;
+    unsigned count = content_nulls (shape->columns, &nulls);
+    assert (count <= args->count); /* what is only looked for comes after the columns */
+    for (uint32_t i = 0; i < rows; i++) {
+        strbuf_puts (out, out->len ? "\n[\"" : "[\"");
+        strbuf_puts (out, shape->name);
+        strbuf_putc (out, '"');
+        for (unsigned k = 0; k < count; k++)
+            content_value (out, ',', &args->col[k], &at[k], nulls >> k & 1);
+        strbuf_putc (out, ']');
+    }
 }

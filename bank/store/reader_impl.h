@@ -66,6 +66,7 @@ struct reader {
     uint32_t waiting;
     struct read *asked[READER_BALANCES_MAX]; /* balances, sent together at the end of this turn */
     uint32_t asked_count;
+    bool frozen; /* something was once: balances are asked for with it */
     struct event *turn;
     void (*state) (void *arg, bool up);
     void *arg;

@@ -70,6 +70,7 @@ enum bank_stmt {
 enum read_stmt {
     RD_BALANCE,
     RD_BALANCES,
+    RD_BALANCES_ALL,
     RD_KEEP_PLAN, /* in a batch, for what follows in it */
     RD_STATEMENT_SUMS,
     RD_STATEMENT_LINES,

@@ -423,8 +423,12 @@ static void granting (void **state)
     says (w, "ops", "freeze account:phys --reason again", 1, "by nui://test/operator/ops: an audit");
     says (w, "ops", "account list", 0, "by nui://test/operator/ops: an audit");
     says (w, "ops", "balance", 0, "by nui://test/operator/ops: an audit");
+    for (int i = 0; i < 2; i++) /* the first of all that asks of one, and the next */
+        says (w, "ops", "balance -A phys", 0, "by nui://test/operator/ops: an audit");
     says (w, "lena", "unfreeze account:phys", 3, "nui unfreeze:");
     says (w, "ops", "unfreeze account:phys", 0, "account phys is no longer frozen");
+    says (w, "ops", "balance -A phys", 0, "phys");
+    assert_null (strstr (w->out, "an audit"));
     says (w, "ops", "freeze account:earth --reason theirs", 0, "account earth is frozen");
     says (w, "lena", "unfreeze account:earth", 3, "nui unfreeze:");
     says (w, "ops", "unfreeze account:earth", 0, "no longer frozen");
