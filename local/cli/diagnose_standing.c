@@ -47,51 +47,15 @@ void standing_text (const Nui__Local__V1__StandingReply *r, bool noheader, struc
 }
 
 static const struct table_column columns[] = {
-    {"name", "Name", TABLE_TEXT, 0},           {"period", "Period", TABLE_TEXT, 0},
-    {"days", "Days", TABLE_TEXT, 0},           {"start", "Start", TABLE_DURATION, 0},
-    {"end", "End", TABLE_DURATION, 0},         {"depth", "Depth", TABLE_INT, 0},
-    {"resources", "Resources", TABLE_TEXT, 0}, {"task", "Task", TABLE_TEXT, 0},
-    {"features", "Features", TABLE_TEXT, 0},   {"partition", "Partition", TABLE_TEXT, 0},
-    {"acl", "ACL", TABLE_TEXT, 0},             {"flags", "Flags", TABLE_TEXT, 0},
-    {"owner", "Owner", TABLE_TEXT, 0},         {"next_time", "Next", TABLE_TIME, 0},
-    {"reservations", "Reservations", TABLE_TEXT, 0},
+    {"name", "Name", TABLE_TEXT},           {"period", "Period", TABLE_TEXT},
+    {"days", "Days", TABLE_TEXT},           {"start", "Start", TABLE_DURATION},
+    {"end", "End", TABLE_DURATION},         {"depth", "Depth", TABLE_INT},
+    {"resources", "Resources", TABLE_TEXT}, {"task", "Task", TABLE_TEXT},
+    {"features", "Features", TABLE_TEXT},   {"partition", "Partition", TABLE_TEXT},
+    {"acl", "ACL", TABLE_TEXT, .between = " "}, {"flags", "Flags", TABLE_TEXT, .between = " "},
+    {"owner", "Owner", TABLE_TEXT},         {"next_time", "Next", TABLE_TIME},
+    {"reservations", "Reservations", TABLE_TEXT, .between = " "},
 };
-
-static void cell_list (struct table *t, char *const *item, size_t count)
-{
-    struct strbuf b = STRBUF_INIT;
-    for (size_t i = 0; i < count; i++)
-        strbuf_printf (&b, "%s%s", i ? " " : "", item[i]);
-    cell_text (t, strbuf_text (&b));
-    strbuf_free (&b);
-}
-
-static int rows_print (struct cli_context *ctx, const Nui__Local__V1__StandingReply *r)
-{
-    struct table *t = table_create (columns, sizeof columns / sizeof *columns);
-    for (size_t i = 0; i < r->n_rows; i++) {
-        const Nui__Local__V1__StandingRow *s = r->rows[i];
-        table_text (t, s->name);
-        table_text (t, s->period);
-        table_text (t, s->days);
-        table_duration (t, s->start_us);
-        table_duration (t, s->end_us);
-        table_int (t, s->depth);
-        table_text (t, s->resources);
-        table_text (t, s->task);
-        cell_text (t, s->features);
-        cell_text (t, s->partition);
-        cell_list (t, s->acl, s->n_acl);
-        cell_list (t, s->flags, s->n_flags);
-        cell_text (t, s->owner);
-        cell_moment (t, s->next_us);
-        cell_list (t, s->reservations, s->n_reservations);
-        table_end_row (t);
-    }
-    int rc = table_print (t, ctx);
-    table_destroy (t);
-    return rc;
-}
 
 int diagnose_standing (struct cli_context *ctx, const char *site, const char *name)
 {
@@ -108,7 +72,7 @@ int diagnose_standing (struct cli_context *ctx, const char *site, const char *na
         standing_text (reply, cli_noheader (ctx), &out);
         rc = cli_output (&out);
     } else {
-        rc = rows_print (ctx, reply);
+        rc = TABLE_SHOW (ctx, columns, reply->rows, reply->n_rows);
     }
     strbuf_free (&out);
     nui__local__v1__standing_reply__free_unpacked (reply, NULL);

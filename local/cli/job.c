@@ -235,87 +235,50 @@ void checkjob_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
 /* --- checkjob as a record ----------------------------------------------------------------- */
 
 static const struct table_column columns[] = {
-    {"job_id", "JobName", TABLE_TEXT, 0},      {"grid_job_id", "GridJob", TABLE_TEXT, 0},
-    {"component", "Component", TABLE_TEXT, 0}, {"submitter", "Submitter", TABLE_TEXT, 0},
-    {"state", "State", TABLE_TEXT, 0},         {"user", "User", TABLE_TEXT, 0},
-    {"group", "Group", TABLE_TEXT, 0},         {"account", "Account", TABLE_TEXT, 0},
-    {"class", "Class", TABLE_TEXT, 0},         {"qos", "QoS", TABLE_TEXT, 0},
-    {"procs", "Procs", TABLE_INT, 0},          {"walltime", "WCLimit", TABLE_DURATION, 0},
-    {"submit_time", "Submit", TABLE_TIME, 0},  {"eligible_time", "Eligible", TABLE_TIME, 0},
-    {"start_time", "Start", TABLE_TIME, 0},    {"end_time", "End", TABLE_TIME, 0},
-    {"exit_code", "ExitCode", TABLE_INT, 0},   {"bypass", "Bypass", TABLE_INT, 0},
-    {"start_count", "StartCount", TABLE_INT, 0}, {"pe", "PE", TABLE_PPM, 2},
-    {"priority", "StartPriority", TABLE_INT, 0},
-    {"system_priority", "SystemPriority", TABLE_INT, 0},
-    {"held", "Held", TABLE_CREDITS, 0},        {"reserved_start", "Reserved", TABLE_TIME, 0},
-    {"reason_code", "Code", TABLE_TEXT, 0},    {"reason", "Reason", TABLE_TEXT, 0},
-    {"clears_time", "Clears", TABLE_TIME, 0},  {"limit", "Limit", TABLE_TEXT, 0},
-    {"limit_level", "Level", TABLE_TEXT, 0},   {"limit_object", "Of", TABLE_TEXT, 0},
-    {"limit_value", "Value", TABLE_INT, 0},    {"limit_usage", "Usage", TABLE_INT, 0},
-    {"limit_request", "Request", TABLE_INT, 0}, {"idle_procs", "Idle", TABLE_INT, 0},
-    {"feasible_procs", "Feasible", TABLE_INT, 0},
-    {"start_estimate", "Estimate", TABLE_TIME, 0}, {"rm_job_id", "RMJob", TABLE_TEXT, 0},
-    {"defer_count", "Deferred", TABLE_INT, 0},
+    {"job_id", "JobName", TABLE_TEXT, .from = "job.job_id"},
+    {"grid_job_id", "GridJob", TABLE_TEXT, .from = "job.grid_job_id"},
+    {"component", "Component", TABLE_TEXT},
+    {"submitter", "Submitter", TABLE_TEXT},
+    {"state", "State", TABLE_TEXT, .from = "job.state"},
+    {"user", "User", TABLE_TEXT, .from = "job.user"},
+    {"group", "Group", TABLE_TEXT, .from = "job.group"},
+    {"account", "Account", TABLE_TEXT, .from = "job.account"},
+    {"class", "Class", TABLE_TEXT, .from = "job.class"},
+    {"qos", "QoS", TABLE_TEXT, .from = "job.qos"},
+    {"procs", "Procs", TABLE_INT, .from = "job.procs"},
+    {"walltime", "WCLimit", TABLE_DURATION, .from = "job.walltime"},
+    {"submit_time", "Submit", TABLE_TIME, .from = "job.submit"},
+    {"eligible_time", "Eligible", TABLE_TIME, .from = "job.eligible"},
+    {"start_time", "Start", TABLE_TIME, .from = "job.start"},
+    {"end_time", "End", TABLE_TIME, .from = "job.end"},
+    {"exit_code", "ExitCode", TABLE_INT},
+    {"bypass", "Bypass", TABLE_INT},
+    {"start_count", "StartCount", TABLE_INT},
+    {"pe", "PE", TABLE_PPM, 2},
+    {"priority", "StartPriority", TABLE_INT, .from = "job.priority"},
+    {"system_priority", "SystemPriority", TABLE_INT},
+    {"held", "Held", TABLE_CREDITS},
+    {"reserved_start", "Reserved", TABLE_TIME, .from = "job.reserved"},
+    {"reason_code", "Code", TABLE_TEXT, .from = "reason.code"},
+    {"reason", "Reason", TABLE_TEXT, .from = "reason.text"},
+    {"clears_time", "Clears", TABLE_TIME},
+    {"limit", "Limit", TABLE_TEXT, .from = "limit.limit"},
+    {"limit_level", "Level", TABLE_TEXT, .from = "limit.level"},
+    {"limit_object", "Of", TABLE_TEXT, .from = "limit.object"},
+    {"limit_value", "Value", TABLE_INT, .from = "limit.value"},
+    {"limit_usage", "Usage", TABLE_INT, .from = "limit.usage"},
+    {"limit_request", "Request", TABLE_INT, .from = "limit.request"},
+    {"idle_procs", "Idle", TABLE_INT},
+    {"feasible_procs", "Feasible", TABLE_INT},
+    {"start_estimate", "Estimate", TABLE_TIME},
+    {"rm_job_id", "RMJob", TABLE_TEXT},
+    {"defer_count", "Deferred", TABLE_INT},
 };
-
-static void who_cells (const Nui__Local__V1__JobDetail *d, struct table *t)
-{
-    const Nui__Local__V1__QueueJob *j = d->job;
-    table_text (t, j->job_id);
-    cell_text (t, j->grid_job_id);
-    cell_text (t, d->component);
-    cell_text (t, d->submitter);
-    table_text (t, j->state);
-    table_text (t, j->user);
-    cell_text (t, j->group);
-    cell_text (t, j->account);
-    cell_text (t, j->class_);
-    cell_text (t, j->qos);
-}
-
-static void limit_cells (const Nui__Local__V1__LimitHit *l, struct table *t)
-{
-    cell_text (t, l ? l->limit : NULL);
-    cell_text (t, l ? l->level : NULL);
-    cell_text (t, l ? l->object : NULL);
-    const int64_t number[] = {l ? l->value : 0, l ? l->usage : 0, l ? l->request : 0};
-    for (size_t i = 0; i < 3; i++) {
-        if (l)
-            table_int (t, number[i]);
-        else
-            table_null (t);
-    }
-}
 
 static struct table *checkjob_table (const Nui__Local__V1__JobDetail *d)
 {
-    struct table *t = table_create (columns, sizeof columns / sizeof *columns);
-    const Nui__Local__V1__QueueJob *j = d->job;
-    who_cells (d, t);
-    table_int (t, j->procs);
-    table_duration (t, j->walltime_us);
-    cell_moment (t, j->submit_us);
-    cell_moment (t, j->eligible_us);
-    cell_moment (t, j->start_us);
-    cell_moment (t, j->end_us);
-    table_int (t, d->exit_code);
-    table_int (t, d->bypass);
-    table_int (t, d->start_count);
-    table_ppm (t, d->pe_micro);
-    table_int (t, j->priority);
-    table_int (t, d->system_priority);
-    table_credits (t, d->held_micro);
-    cell_moment (t, j->reserved_us);
-    cell_text (t, d->reason ? d->reason->code : NULL);
-    cell_text (t, d->reason ? d->reason->text : NULL);
-    cell_moment (t, d->clears_us);
-    limit_cells (d->limit, t);
-    table_int (t, d->idle_procs);
-    table_int (t, d->feasible_procs);
-    cell_moment (t, d->start_estimate_us);
-    cell_text (t, d->rm_job_id);
-    table_int (t, d->defer_count);
-    table_end_row (t);
+    struct table *t = TABLE_CREATE (columns);
+    TABLE_ROW (t, d);
     return t;
 }
 

@@ -166,119 +166,100 @@ void checknode_text (const Nui__Local__V1__NodeInfo *n, const struct reservation
     strbuf_printf (out, "%s\n\n", n->n_jobs ? "" : "[NONE]");
 }
 
-static const struct table_column node_columns[] = {
-    {"node", "Node", TABLE_TEXT, 0},          {"state", "State", TABLE_TEXT, 0},
-    {"procs", "Procs", TABLE_INT, 0},         {"dedicated_procs", "Dedicated", TABLE_INT, 0},
-    {"memory_mb", "Mem", TABLE_INT, 0},       {"dedicated_memory_mb", "UsedMem", TABLE_INT, 0},
-    {"swap_mb", "Swap", TABLE_INT, 0},        {"disk_mb", "Disk", TABLE_INT, 0},
-    {"speed", "Speed", TABLE_PPM, 2},         {"load", "Load", TABLE_PPM, 3},
-    {"priority", "Priority", TABLE_INT, 0},   {"features", "Features", TABLE_TEXT, 0},
-    {"address", "Address", TABLE_TEXT, 0},    {"jobs", "JobList", TABLE_TEXT, 0},
-    {"used_memory_mb", "InUse", TABLE_INT, 0}, {"partition", "Partition", TABLE_TEXT, 0},
-    {"classes", "Classes", TABLE_TEXT, 0},    {"networks", "Network", TABLE_TEXT, 0},
-    {"gres", "Gres", TABLE_TEXT, 0},          {"switches", "Switches", TABLE_TEXT, 0},
-    {"opsys", "Opsys", TABLE_TEXT, 0},        {"arch", "Arch", TABLE_TEXT, 0},
-    {"reason", "Reason", TABLE_TEXT, 0},
-};
-
-static char *joined (struct strbuf *b, char **item, size_t count)
+static void in_use_cell (struct table *t, const ProtobufCMessage *message)
 {
-    strbuf_clear (b);
-    for (size_t i = 0; i < count; i++)
-        strbuf_printf (b, "%s%s", i ? "," : "", item[i]);
-    return strbuf_text (b);
+    const Nui__Local__V1__NodeInfo *n = (const Nui__Local__V1__NodeInfo *)message;
+    if (n->measured)
+        table_int (t, n->used_memory_mb);
+    else
+        table_null (t);
 }
+
+static void partition_cell (struct table *t, const ProtobufCMessage *message)
+{
+    const char *partition = ((const Nui__Local__V1__NodeInfo *)message)->partition;
+    table_text (t, *partition ? partition : "DEFAULT");
+}
+
+static const struct table_column node_columns[] = {
+    {"node", "Node", TABLE_TEXT, .from = "name"}, {"state", "State", TABLE_TEXT},
+    {"procs", "Procs", TABLE_INT},                {"dedicated_procs", "Dedicated", TABLE_INT},
+    {"memory_mb", "Mem", TABLE_INT},              {"dedicated_memory_mb", "UsedMem", TABLE_INT},
+    {"swap_mb", "Swap", TABLE_INT},               {"disk_mb", "Disk", TABLE_INT},
+    {"speed", "Speed", TABLE_PPM, 2},             {"load", "Load", TABLE_PPM, 3},
+    {"priority", "Priority", TABLE_INT},          {"features", "Features", TABLE_TEXT},
+    {"address", "Address", TABLE_TEXT},           {"jobs", "JobList", TABLE_TEXT},
+    {"used_memory_mb", "InUse", TABLE_INT, .cell = in_use_cell},
+    {"partition", "Partition", TABLE_TEXT, .cell = partition_cell},
+    {"classes", "Classes", TABLE_TEXT},           {"networks", "Network", TABLE_TEXT},
+    {"gres", "Gres", TABLE_TEXT},                 {"switches", "Switches", TABLE_TEXT},
+    {"opsys", "Opsys", TABLE_TEXT},               {"arch", "Arch", TABLE_TEXT},
+    {"reason", "Reason", TABLE_TEXT},
+};
 
 struct table *nodes_table (const struct nodes *nodes)
 {
-    struct table *t = table_create (node_columns, sizeof node_columns / sizeof *node_columns);
-    struct strbuf text = STRBUF_INIT;
-    for (uint32_t i = 0; i < nodes->count; i++) {
-        const Nui__Local__V1__NodeInfo *n = nodes->item[i];
-        table_text (t, n->name);
-        table_text (t, n->state);
-        table_int (t, n->procs);
-        table_int (t, n->dedicated_procs);
-        table_int (t, n->memory_mb);
-        table_int (t, n->dedicated_memory_mb);
-        table_int (t, n->swap_mb);
-        table_int (t, n->disk_mb);
-        table_ppm (t, n->speed_ppm);
-        table_ppm (t, (int64_t)n->load_milli * 1000);
-        table_int (t, n->priority);
-        cell_text (t, joined (&text, n->features, n->n_features));
-        cell_text (t, n->address);
-        cell_text (t, joined (&text, n->jobs, n->n_jobs));
-        if (n->measured)
-            table_int (t, n->used_memory_mb);
-        else
-            table_null (t);
-        cell_text (t, *n->partition ? n->partition : "DEFAULT");
-        cell_text (t, joined (&text, n->classes, n->n_classes));
-        cell_text (t, joined (&text, n->networks, n->n_networks));
-        cell_text (t, joined (&text, n->gres, n->n_gres));
-        cell_text (t, joined (&text, n->switches, n->n_switches));
-        cell_text (t, n->opsys);
-        cell_text (t, n->arch);
-        cell_text (t, n->reason);
-        table_end_row (t);
-    }
-    strbuf_free (&text);
+    struct table *t = TABLE_CREATE (node_columns);
+    for (uint32_t i = 0; i < nodes->count; i++)
+        TABLE_ROW (t, nodes->item[i]);
     return t;
 }
 
-static const struct table_column rsv_columns[] = {
-    {"reservation_id", "ReservationID", TABLE_TEXT, 0}, {"type", "Type", TABLE_TEXT, 0},
-    {"job_state", "S", TABLE_TEXT, 0},                  {"start_time", "StartTime", TABLE_TIME, 0},
-    {"end_time", "EndTime", TABLE_TIME, 0},             {"duration", "Duration", TABLE_DURATION, 0},
-    {"nodes", "N", TABLE_INT, 0},                       {"procs", "P", TABLE_INT, 0},
-    {"node", "NodeName", TABLE_TEXT, 0},                {"tasks", "Task", TABLE_INT, 0},
-    {"acl", "ACL", TABLE_TEXT, 0},                      {"flags", "Flags", TABLE_TEXT, 0},
-    {"owner", "Owner", TABLE_TEXT, 0},                  {"resources", "Resources", TABLE_TEXT, 0},
-    {"tasks_wanted", "Wanted", TABLE_INT, 0},           {"tasks_up", "Up", TABLE_INT, 0},
-    {"used_by", "UsedBy", TABLE_TEXT, 0},               {"standing", "Standing", TABLE_TEXT, 0},
-    {"charge", "Charge", TABLE_TEXT, 0},
-};
-
-static void rsv_row (const Nui__Local__V1__Reservation *r, const char *node, uint32_t tasks,
-                     struct table *t)
+static void duration_cell (struct table *t, const ProtobufCMessage *message)
 {
-    table_text (t, r->name);
-    table_text (t, r->type);
-    cell_text (t, r->state);
-    cell_moment (t, r->start_us);
-    cell_moment (t, r->end_us);
+    const Nui__Local__V1__Reservation *r = (const Nui__Local__V1__Reservation *)message;
     table_duration (t, r->end_us ? r->end_us - r->start_us : TIME_US_MAX);
-    table_int (t, r->node_count);
-    table_int (t, r->procs);
-    cell_text (t, node);
-    if (node)
-        table_int (t, tasks);
+}
+
+/* The node that the row is about, of those of the reservation; NULL: it is about all. */
+static void node_cell (struct table *t, const ProtobufCMessage *message)
+{
+    const Nui__Local__V1__NodeTasks *on = table_beside (t);
+    (void)message;
+    table_text (t, on ? on->node : NULL);
+}
+
+static void tasks_cell (struct table *t, const ProtobufCMessage *message)
+{
+    const Nui__Local__V1__NodeTasks *on = table_beside (t);
+    (void)message;
+    if (on)
+        table_int (t, on->tasks);
     else
         table_null (t);
-    struct strbuf text = STRBUF_INIT;
-    cell_text (t, joined (&text, r->acl, r->n_acl));
-    cell_text (t, joined (&text, r->flags, r->n_flags));
-    cell_text (t, r->owner);
-    cell_text (t, r->resources);
-    table_int (t, r->tasks_wanted);
-    table_int (t, r->tasks_up);
-    cell_text (t, r->used_by);
-    cell_text (t, r->standing);
-    cell_text (t, r->charge);
-    strbuf_free (&text);
-    table_end_row (t);
 }
+
+static const struct table_column rsv_columns[] = {
+    {"reservation_id", "ReservationID", TABLE_TEXT, .from = "name"},
+    {"type", "Type", TABLE_TEXT},
+    {"job_state", "S", TABLE_TEXT, .from = "state"},
+    {"start_time", "StartTime", TABLE_TIME},
+    {"end_time", "EndTime", TABLE_TIME},
+    {"duration", "Duration", TABLE_DURATION, .cell = duration_cell},
+    {"nodes", "N", TABLE_INT, .from = "node_count"},
+    {"procs", "P", TABLE_INT},
+    {"node", "NodeName", TABLE_TEXT, .cell = node_cell},
+    {"tasks", "Task", TABLE_INT, .cell = tasks_cell},
+    {"acl", "ACL", TABLE_TEXT},
+    {"flags", "Flags", TABLE_TEXT},
+    {"owner", "Owner", TABLE_TEXT},
+    {"resources", "Resources", TABLE_TEXT},
+    {"tasks_wanted", "Wanted", TABLE_INT},
+    {"tasks_up", "Up", TABLE_INT},
+    {"used_by", "UsedBy", TABLE_TEXT},
+    {"standing", "Standing", TABLE_TEXT},
+    {"charge", "Charge", TABLE_TEXT},
+};
 
 struct table *reservations_table (const struct reservations *rsv, bool by_node)
 {
-    struct table *t = table_create (rsv_columns, sizeof rsv_columns / sizeof *rsv_columns);
+    struct table *t = TABLE_CREATE (rsv_columns);
     for (uint32_t i = 0; i < rsv->count; i++) {
         const Nui__Local__V1__Reservation *r = rsv->item[i];
-        if (!by_node)
-            rsv_row (r, NULL, 0, t);
-        for (size_t n = 0; by_node && n < r->n_nodes; n++)
-            rsv_row (r, r->nodes[n]->node, r->nodes[n]->tasks, t);
+        for (size_t n = 0; n < (by_node ? r->n_nodes : 1); n++) {
+            table_set_beside (t, by_node ? r->nodes[n] : NULL);
+            TABLE_ROW (t, r);
+        }
     }
     return t;
 }

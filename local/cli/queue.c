@@ -236,65 +236,48 @@ void queue_text (const struct queue *q, enum queue_view view, bool noheader, str
 
 /* --- JSON and CSV ------------------------------------------------------------------------- */
 
+static void remaining_cell (struct table *t, const ProtobufCMessage *message)
+{
+    const Nui__Local__V1__QueueJob *r = (const Nui__Local__V1__QueueJob *)message;
+    if (r->section == ACTIVE)
+        table_duration (t, remaining (table_beside (t), r));
+    else
+        table_null (t);
+}
+
 static const struct table_column columns[] = {
-    {"section", "Section", TABLE_TEXT, 0},
-    {"job_id", "JobName", TABLE_TEXT, 0},
-    {"grid_job_id", "GridJob", TABLE_TEXT, 0},
-    {"user", "User", TABLE_TEXT, 0},
-    {"group", "Group", TABLE_TEXT, 0},
-    {"account", "Account", TABLE_TEXT, 0},
-    {"class", "Class", TABLE_TEXT, 0},
-    {"qos", "QoS", TABLE_TEXT, 0},
-    {"state", "State", TABLE_TEXT, 0},
-    {"procs", "Procs", TABLE_INT, 0},
-    {"remaining", "Remaining", TABLE_DURATION, 0},
-    {"walltime", "WCLimit", TABLE_DURATION, 0},
-    {"submit_time", "QueueTime", TABLE_TIME, 0},
-    {"start_time", "StartTime", TABLE_TIME, 0},
-    {"priority", "Priority", TABLE_INT, 0},
+    {"section", "Section", TABLE_TEXT},
+    {"job_id", "JobName", TABLE_TEXT},
+    {"grid_job_id", "GridJob", TABLE_TEXT},
+    {"user", "User", TABLE_TEXT},
+    {"group", "Group", TABLE_TEXT},
+    {"account", "Account", TABLE_TEXT},
+    {"class", "Class", TABLE_TEXT},
+    {"qos", "QoS", TABLE_TEXT},
+    {"state", "State", TABLE_TEXT},
+    {"procs", "Procs", TABLE_INT},
+    {"remaining", "Remaining", TABLE_DURATION, .cell = remaining_cell},
+    {"walltime", "WCLimit", TABLE_DURATION},
+    {"submit_time", "QueueTime", TABLE_TIME},
+    {"start_time", "StartTime", TABLE_TIME},
+    {"priority", "Priority", TABLE_INT},
     {"xfactor", "XFactor", TABLE_PPM, 1},
-    {"host", "MHost", TABLE_TEXT, 0},
-    {"backfilled", "Backfilled", TABLE_BOOL, 0},
-    {"preemptible", "Preemptible", TABLE_BOOL, 0},
-    {"reserved_start", "Reserved", TABLE_TIME, 0},
-    {"reason_code", "Code", TABLE_TEXT, 0},
-    {"reason", "Reason", TABLE_TEXT, 0},
+    {"host", "MHost", TABLE_TEXT},
+    {"backfilled", "Backfilled", TABLE_BOOL},
+    {"preemptible", "Preemptible", TABLE_BOOL},
+    {"reserved_start", "Reserved", TABLE_TIME, .from = "reserved"},
+    {"reason_code", "Code", TABLE_TEXT, .from = "reason.code"},
+    {"reason", "Reason", TABLE_TEXT, .from = "reason.text"},
 };
 
 static const char *const section_name[] = {"", "active", "idle", "blocked"};
 
 struct table *queue_table (const struct queue *q)
 {
-    struct table *t = table_create (columns, sizeof columns / sizeof *columns);
-    for (uint32_t i = 0; i < q->count; i++) {
-        const Nui__Local__V1__QueueJob *r = &q->row[i];
-        table_text (t, section_name[r->section & 3]);
-        table_text (t, r->job_id);
-        cell_text (t, r->grid_job_id);
-        table_text (t, r->user);
-        cell_text (t, r->group);
-        cell_text (t, r->account);
-        cell_text (t, r->class_);
-        cell_text (t, r->qos);
-        table_text (t, r->state);
-        table_int (t, r->procs);
-        if (r->section == ACTIVE)
-            table_duration (t, remaining (q, r));
-        else
-            table_null (t);
-        table_duration (t, r->walltime_us);
-        cell_moment (t, r->submit_us);
-        cell_moment (t, r->start_us);
-        table_int (t, r->priority);
-        table_ppm (t, (int64_t)r->xfactor_milli * 1000);
-        cell_text (t, r->host);
-        table_bool (t, r->backfilled);
-        table_bool (t, r->preemptible);
-        cell_moment (t, r->reserved_us);
-        table_text (t, r->reason ? r->reason->code : NULL);
-        table_text (t, r->reason ? r->reason->text : NULL);
-        table_end_row (t);
-    }
+    struct table *t = TABLE_CREATE (columns);
+    table_set_beside (t, q);
+    for (uint32_t i = 0; i < q->count; i++)
+        TABLE_ROW (t, &q->row[i]);
     return t;
 }
 

@@ -68,10 +68,16 @@ void showbf_nodes_text (const struct nodes *nodes, const struct reservations *rs
     strbuf_putc (out, '\n');
 }
 
+static void length_cell (struct table *t, const ProtobufCMessage *message)
+{
+    int64_t length_us = ((const Nui__Local__V1__Window *)message)->length_us;
+    table_duration (t, length_us ? length_us : TIME_US_MAX);
+}
+
 static const struct table_column window_columns[] = {
-    {"procs", "Procs", TABLE_INT, 0},
-    {"nodes", "Nodes", TABLE_INT, 0},
-    {"length", "Length", TABLE_DURATION, 0},
+    {"procs", "Procs", TABLE_INT},
+    {"nodes", "Nodes", TABLE_INT},
+    {"length", "Length", TABLE_DURATION, .cell = length_cell},
 };
 
 struct showbf_args {
@@ -125,15 +131,7 @@ static int showbf_print (struct cli_context *ctx, const Nui__Local__V1__WindowsR
         showbf_text (r, cli_noheader (ctx), &out);
         rc = cli_output (&out);
     } else {
-        struct table *t = table_create (window_columns, 3);
-        for (size_t i = 0; i < r->n_windows; i++) {
-            table_int (t, (int64_t)r->windows[i]->procs);
-            table_int (t, r->windows[i]->nodes);
-            table_duration (t, r->windows[i]->length_us ? r->windows[i]->length_us : TIME_US_MAX);
-            table_end_row (t);
-        }
-        rc = table_print (t, ctx);
-        table_destroy (t);
+        rc = TABLE_SHOW (ctx, window_columns, r->windows, r->n_windows);
     }
     strbuf_free (&out);
     return rc;
@@ -253,23 +251,7 @@ static const struct table_column forecast_columns[] = {
 
 static int forecasts_print (struct cli_context *ctx, const Nui__Local__V1__StartTimeReply *r)
 {
-    struct table *t =
-        table_create (forecast_columns, sizeof forecast_columns / sizeof *forecast_columns);
-    for (size_t i = 0; i < r->n_forecasts; i++) {
-        const Nui__Common__V1__Forecast *f = r->forecasts[i];
-        const int64_t moment[] = {f->median_us, f->low50_us, f->high50_us, f->low95_us,
-                                  f->high95_us};
-        table_text (t, f->method);
-        for (size_t k = 0; k < sizeof moment / sizeof *moment; k++)
-            table_time (t, moment[k] ? moment[k] : TIME_US_NONE);
-        table_bool (t, f->certain);
-        cell_text (t, f->confidence);
-        cell_text (t, f->without);
-        table_end_row (t);
-    }
-    int rc = table_print (t, ctx);
-    table_destroy (t);
-    return rc;
+    return TABLE_SHOW (ctx, forecast_columns, r->forecasts, r->n_forecasts);
 }
 
 static const struct table_column start_columns[] = {

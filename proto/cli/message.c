@@ -156,7 +156,7 @@ const char *message_word (const ProtobufCMessage *message, const ProtobufCFieldD
 }
 
 const char *message_text (const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
-                          struct arena *arena)
+                          const char *between, struct arena *arena)
 {
     const char *text;
     assert (field->type == PROTOBUF_C_TYPE_STRING);
@@ -169,7 +169,7 @@ const char *message_text (const ProtobufCMessage *message, const ProtobufCFieldD
     char *const *item = items;
     text = count ? item[0] : "";
     for (size_t i = 1; i < count; i++)
-        text = arena_printf (arena, "%s %s", text, item[i]);
+        text = arena_printf (arena, "%s%s%s", text, between, item[i]);
     return text;
 }
 

@@ -32,9 +32,9 @@ void message_set_list (ProtobufCMessage *message, const char *name, void *items,
 size_t message_list (const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field, void **items_out);
 /* The word of an enum's value, without what all its values begin with: "cancelled" for QUOTE_CANCELLED. In the arena. */
 const char *message_word (const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field, struct arena *arena);
-/* A string, or the repeated ones with a blank between them; "" where there is none. */
+/* A string, or the repeated ones with `between` between them; "" where there is none. */
 const char *message_text (const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
-                          struct arena *arena);
+                          const char *between, struct arena *arena);
 /* Where a sum is beyond 64 bits: the text of "amount_wide" beside amount_micro; else "". */
 const char *message_wide (const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
 /* The first repeated field of messages; NULL: there is none. */

@@ -251,7 +251,7 @@ static const char *spelled (const ProtobufCMessage *message, const ProtobufCFiel
     char *buf = arena_alloc (arena, QUANTITY_TEXT_MAX);
     void *items;
     if (field->type == PROTOBUF_C_TYPE_STRING)
-        return message_text (message, field, arena);
+        return message_text (message, field, " ", arena);
     if (field->label == PROTOBUF_C_LABEL_REPEATED) /* how many */
         return arena_printf (arena, "%zu", message_list (message, field, &items));
     int64_t number = message_integer (message, field);
@@ -300,7 +300,7 @@ static const char *id_of (const ProtobufCMessage *reply, struct arena *arena)
 {
     const ProtobufCMessageDescriptor *type = reply->descriptor;
     bool is_text = type->n_fields > 0 && type->fields[0].type == PROTOBUF_C_TYPE_STRING;
-    return is_text ? message_text (reply, &type->fields[0], arena) : "";
+    return is_text ? message_text (reply, &type->fields[0], "", arena) : "";
 }
 
 static int rows_print (struct cli_context *ctx, const struct cli_form *form, const ProtobufCMessage *reply,

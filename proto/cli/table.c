@@ -23,6 +23,7 @@ struct table {
     const struct table_column *column;
     uint32_t columns;
     struct arena *arena;
+    const void *beside; /* of cells' functions */
     struct cell *cell; /* row after row */
     size_t cells, cell_cap;
 };
@@ -45,6 +46,16 @@ void table_destroy (struct table *table)
     arena_destroy (table->arena);
     free (table->cell);
     free (table);
+}
+
+void table_set_beside (struct table *table, const void *beside)
+{
+    table->beside = beside;
+}
+
+const void *table_beside (const struct table *table)
+{
+    return table->beside;
 }
 
 static bool is_text (const struct table_column *column)
@@ -149,7 +160,8 @@ uint32_t table_row_count (const struct table *table)
 
 static void cell_of_text (struct table *table, const ProtobufCMessage *of, const ProtobufCFieldDescriptor *field)
 {
-    const char *text = field->type == PROTOBUF_C_TYPE_STRING ? message_text (of, field, table->arena)
+    const char *between = next_column (table)->between;
+    const char *text = field->type == PROTOBUF_C_TYPE_STRING ? message_text (of, field, between ? between : ",", table->arena)
                        : field->type == PROTOBUF_C_TYPE_ENUM ? message_word (of, field, table->arena)
                                                              : arena_printf (table->arena, "%lld",
                                                                              (long long)message_integer (of, field));

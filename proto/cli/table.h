@@ -33,6 +33,7 @@ struct table_column {
      * empty or zero. */
     const char *from;
     void (*cell) (struct table *table, const ProtobufCMessage *message); /* adds the cell instead */
+    const char *between; /* the items of a list; NULL: "," */
 };
 
 /* How a table looks on paper or on a screen. */
@@ -47,6 +48,9 @@ struct table_look cli_look (const struct cli_context *ctx);
 /* columns is static. */
 struct table *table_create (const struct table_column *columns, uint32_t count);
 void table_destroy (struct table *table);
+/* What cells' functions need to know beside the message; the table keeps only the pointer. */
+void table_set_beside (struct table *table, const void *beside);
+const void *table_beside (const struct table *table);
 #define TABLE_CREATE(columns) table_create (columns, sizeof (columns) / sizeof *(columns))
 
 void table_text (struct table *table, const char *text); /* copied; NULL is null */
