@@ -106,7 +106,8 @@ static int configure (void *self, struct conf *conf, void **settings_out, struct
     struct settings *settings = calloc (1, sizeof (*settings));
     if (!settings)
         return err_set (err, ERR_NOMEM, "out of memory");
-    if (conf_table_read (conf, params, settings, err) < 0 || notify_check (&settings->limits.notify, err) < 0) {
+    if (conf_table_read (conf, params, settings, err) < 0 ||
+        notify_check (&settings->limits.notify, err) < 0) {
         free (settings);
         return err->code;
     }

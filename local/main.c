@@ -8,7 +8,7 @@
 
 struct program {
     struct cred_names names; /* shared by every policy of this process */
-    int mode; /* --mode; -1: as the configuration says */
+    int mode;                /* --mode; -1: as the configuration says */
     struct svc *svc;
 };
 

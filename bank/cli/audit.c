@@ -10,11 +10,7 @@
 #include "proto/rpc/envelope.h"
 #include "proto/rpc/pbguard.h"
 
-enum {
-    BLOCKS_A_CALL = 200,
-    OPERATIONS_A_CALL = 500,
-    PROOF_BYTES_MAX = 4 << 20
-};
+enum { BLOCKS_A_CALL = 200, OPERATIONS_A_CALL = 500, PROOF_BYTES_MAX = 4 << 20 };
 
 /* ---- one block ---- */
 
@@ -81,7 +77,8 @@ static int anchor_run (struct cli_context *ctx, const struct cli_said *said)
     int rc;
     request.limit = 1;
     request.state = true;
-    Nui__Bank__V1__BlocksReply *reply = (Nui__Bank__V1__BlocksReply *)cli_answer (ctx, said, &request.base, &rc);
+    Nui__Bank__V1__BlocksReply *reply =
+        (Nui__Bank__V1__BlocksReply *)cli_answer (ctx, said, &request.base, &rc);
     if (!reply)
         return rc;
     if (reply->n_blocks == 0)
@@ -103,9 +100,11 @@ static int anchor_run (struct cli_context *ctx, const struct cli_said *said)
 }
 
 static const struct cli_option anchor_options[] = {
-    {"save", 0, CLI_OPT_STRING, "FILE", "adds the block, with the bank's signature, as a line"}, {0}};
+    {"save", 0, CLI_OPT_STRING, "FILE", "adds the block, with the bank's signature, as a line"},
+    {0}};
 
-static const struct cli_form anchor_forms[] = {{"[--save FILE]", anchor_run, .method = "Blocks"}, {0}};
+static const struct cli_form anchor_forms[] = {{"[--save FILE]", anchor_run, .method = "Blocks"},
+                                               {0}};
 
 const struct cli_command anchor_command = {
     .name = "anchor",
@@ -357,15 +356,17 @@ static void example_cell (struct table *table, const ProtobufCMessage *message)
 
 static int verify_rules (struct cli_context *ctx, const struct cli_said *said)
 {
-    static const struct table_column columns[] = {{"rule", "Rule", TABLE_TEXT},
-                                                  {"checked", "Checked", TABLE_INT},
-                                                  {"broken", "Broken", TABLE_INT},
-                                                  {"example", "Example", TABLE_TEXT, .cell = example_cell}};
+    static const struct table_column columns[] = {
+        {"rule", "Rule", TABLE_TEXT},
+        {"checked", "Checked", TABLE_INT},
+        {"broken", "Broken", TABLE_INT},
+        {"example", "Example", TABLE_TEXT, .cell = example_cell}};
     Nui__Bank__V1__LedgerCheckRequest request = NUI__BANK__V1__LEDGER_CHECK_REQUEST__INIT;
     struct err err = {0};
     uint64_t broken = 0;
     int rc;
-    Nui__Bank__V1__LedgerCheckReply *reply = (Nui__Bank__V1__LedgerCheckReply *)cli_answer (ctx, said, &request.base, &rc);
+    Nui__Bank__V1__LedgerCheckReply *reply =
+        (Nui__Bank__V1__LedgerCheckReply *)cli_answer (ctx, said, &request.base, &rc);
     if (!reply)
         return rc;
     rc = TABLE_SHOW (ctx, columns, reply->rules, reply->n_rules);
@@ -402,7 +403,8 @@ static int verify_run (struct cli_context *ctx, const struct cli_said *said)
 }
 
 static const struct cli_option verify_options[] = {
-    {"from", 0, CLI_OPT_INT, "BLOCK", "from this block on, trusting what it follows (1)", .min = 1, .max = INT64_MAX},
+    {"from", 0, CLI_OPT_INT, "BLOCK", "from this block on, trusting what it follows (1)", .min = 1,
+     .max = INT64_MAX},
     {"headers", 0, CLI_OPT_FLAG, NULL, "signatures and links only, not the operations"},
     {"anchor", 0, CLI_OPT_STRING, "FILE", "the history must hold every anchor of the file"},
     {"rules", 0, CLI_OPT_FLAG, NULL, "the ledger's rules instead, recomputed over all of it"},
@@ -445,10 +447,10 @@ static int proof_rows (const Nui__Bank__V1__ProofReply *proof, struct err *err)
         for (size_t k = 0; k < len; k++)
             if (row->path[k].len == MERKLE_BYTES)
                 memcpy (path[k].b, row->path[k].data, MERKLE_BYTES);
-        if (row->index < 0 || !merkle_path_holds (&leaf, (size_t)state.rows, (size_t)row->index, path, len,
-                                                  &state.root))
-            err_set (err, ERR_CONFLICT, "%.200s is not in the state that operation %lld recorded", row->line,
-                     (long long)proof->operation->id);
+        if (row->index < 0 || !merkle_path_holds (&leaf, (size_t)state.rows, (size_t)row->index,
+                                                  path, len, &state.root))
+            err_set (err, ERR_CONFLICT, "%.200s is not in the state that operation %lld recorded",
+                     row->line, (long long)proof->operation->id);
     }
     strbuf_free (&scratch);
     return err->code;
@@ -468,8 +470,8 @@ static int proof_check (struct cli_context *ctx, const Nui__Bank__V1__ProofReply
             memcpy (path[i].b, proof->path[i].data, MERKLE_BYTES);
     leaf = leaf_of (proof->operation, &scratch);
     strbuf_free (&scratch);
-    if (proof->operation->id < block->first_op ||
-        proof->leaves < block->ops || !merkle_path_holds (&leaf, (size_t)proof->leaves,
+    if (proof->operation->id < block->first_op || proof->leaves < block->ops ||
+        !merkle_path_holds (&leaf, (size_t)proof->leaves,
                             (size_t)(proof->operation->id - block->first_op), path, proof->n_path,
                             &block->root))
         return err_set (err, ERR_CONFLICT,
@@ -503,8 +505,8 @@ static Nui__Bank__V1__ProofReply *proof_load (const char *path, struct err *err)
         err_set (err, ERR_IO, "cannot read %.200s: %s", path, strerror (errno));
     } else {
         size_t len = fread (bytes, 1, PROOF_BYTES_MAX, file);
-        proof = (Nui__Bank__V1__ProofReply *)pbguard_unpack (&nui__bank__v1__proof_reply__descriptor, bytes,
-                                                             len, err);
+        proof = (Nui__Bank__V1__ProofReply *)pbguard_unpack (
+            &nui__bank__v1__proof_reply__descriptor, bytes, len, err);
         if (!proof)
             err_set (err, ERR_INVALID, "%.200s holds no proof", path);
     }
@@ -567,18 +569,21 @@ static int proof_print_rows (struct cli_context *ctx, const Nui__Bank__V1__Proof
 }
 
 /* What must hold of a proof beside its path: it is of what was asked. */
-static int proof_is_of (const Nui__Bank__V1__ProofReply *proof, const Nui__Bank__V1__ProofRequest *asked, struct err *err)
+static int proof_is_of (const Nui__Bank__V1__ProofReply *proof,
+                        const Nui__Bank__V1__ProofRequest *asked, struct err *err)
 {
     if (asked->object[0] && proof->n_rows == 0)
         return err_set (err, ERR_CONFLICT, "the bank proved no object");
     if (asked->op_id && (uint64_t)proof->operation->id != asked->op_id)
-        return err_set (err, ERR_CONFLICT, "the bank proved operation %lld instead", (long long)proof->operation->id);
+        return err_set (err, ERR_CONFLICT, "the bank proved operation %lld instead",
+                        (long long)proof->operation->id);
     return 0;
 }
 
 static int proof_run (struct cli_context *ctx, const struct cli_said *said)
 {
-    const char *save = said_text (said, "save"), *check = said_text (said, "check"), *what = said_operand (said, 0);
+    const char *save = said_text (said, "save"), *check = said_text (said, "check"),
+               *what = said_operand (said, 0);
     Nui__Bank__V1__ProofRequest request = NUI__BANK__V1__PROOF_REQUEST__INIT;
     Nui__Bank__V1__ProofReply *proof;
     struct err err = {0};
@@ -589,7 +594,8 @@ static int proof_run (struct cli_context *ctx, const struct cli_said *said)
         return cli_usage ("proof", "say OPERATION or KIND:NAME [--save FILE], or --check FILE");
     proof = check ? proof_load (check, &err)
                   : (Nui__Bank__V1__ProofReply *)bank_call (ctx, "Proof", &request.base, &err);
-    if (proof && proof_check (ctx, proof, &block, &err) == 0 && proof_is_of (proof, &request, &err) == 0 && save)
+    if (proof && proof_check (ctx, proof, &block, &err) == 0 &&
+        proof_is_of (proof, &request, &err) == 0 && save)
         proof_save (save, proof, &err);
     int rc = err.code        ? cli_fail ("proof", &err)
              : proof->n_rows ? proof_print_rows (ctx, proof, &block)
@@ -611,7 +617,8 @@ const struct cli_command proof_command = {
     .name = "proof",
     .group = CLI_BANK,
     .summary = "show that an operation is in the bank's signed history",
-    .text = "OPERATION is its number, as nui statement shows it, or KIND:NAME: what the bank has of an object.",
+    .text =
+        "OPERATION is its number, as nui statement shows it, or KIND:NAME: what the bank has of an object.",
     .forms = proof_forms,
     .options = proof_options,
     .example = "nui proof 812 --save proof.812",

@@ -1,7 +1,8 @@
 /* nui deposit, withdraw, transfer, refund, allocation: credits given, moved and given back. */
 #include "bank/cli/util.h"
 
-#define FROM_THIS_ONE "from this one; else from those that are valid now, the one that ends first first"
+#define FROM_THIS_ONE                                                                              \
+    "from this one; else from those that are valid now, the one that ends first first"
 
 static const struct cli_option deposit_options[] = {
     {"account", 'A', CLI_OPT_STRING, "ACCOUNT", "who gets them"},
@@ -53,13 +54,15 @@ const struct cli_command withdraw_command = {
 
 static const struct cli_option transfer_options[] = {
     {"from", 0, CLI_OPT_STRING, "ACCOUNT", "who gives them", .field = "from_account"},
-    {"to", 0, CLI_OPT_STRING, "ACCOUNT", "who gets them; what arrives is valid as long as what left", .field = "to_account"},
+    {"to", 0, CLI_OPT_STRING, "ACCOUNT",
+     "who gets them; what arrives is valid as long as what left", .field = "to_account"},
     {"allocation", 0, CLI_OPT_STRING, "ID", FROM_THIS_ONE},
     BANK_DESCRIPTION_OPTION,
     {0}};
 
 static const struct cli_form transfer_forms[] = {
-    {"--from ACCOUNT --to ACCOUNT AMOUNT [--allocation ID] [--description TEXT]", .method = "Transfer",
+    {"--from ACCOUNT --to ACCOUNT AMOUNT [--allocation ID] [--description TEXT]",
+     .method = "Transfer",
      .sentence = "moved {amount} credits from {from_account} to {to_account}"},
     {0}};
 
@@ -81,28 +84,33 @@ static int refund_run (struct cli_context *ctx, const struct cli_said *said)
     struct err err;
     uint64_t op;
     if (uint_parse (charge, "charge", 1, INT64_MAX, &op, &err) < 0)
-        return cli_usage ("refund", "'%s' is not the number of a charge: nui statement shows it", charge);
+        return cli_usage ("refund", "'%s' is not the number of a charge: nui statement shows it",
+                          charge);
     return cli_send (ctx, said);
 }
 
-static const struct table_column refund_columns[] = {{"charge", "Charge", TABLE_TEXT, .from = "charge_op_id"},
-                                                     {"refunded", "Refunded", TABLE_CREDITS},
-                                                     {"left", "Left", TABLE_CREDITS}};
+static const struct table_column refund_columns[] = {
+    {"charge", "Charge", TABLE_TEXT, .from = "charge_op_id"},
+    {"refunded", "Refunded", TABLE_CREDITS},
+    {"left", "Left", TABLE_CREDITS}};
 
 static const struct cli_option refund_options[] = {
     {"description", 'd', CLI_OPT_STRING, "TEXT", "why, for the statement", .field = "reason"}, {0}};
 
 static const struct cli_form refund_forms[] = {
-    {"CHARGE [AMOUNT] [--description TEXT]", refund_run, .method = "Refund", .fields = "charge_op_id=CHARGE",
-     .sentence = "refunded {refunded} credits of charge {charge_op_id}; {left} are left of it", CLI_COLUMNS (refund_columns)},
+    {"CHARGE [AMOUNT] [--description TEXT]", refund_run, .method = "Refund",
+     .fields = "charge_op_id=CHARGE",
+     .sentence = "refunded {refunded} credits of charge {charge_op_id}; {left} are left of it",
+     CLI_COLUMNS (refund_columns)},
     {0}};
 
 const struct cli_command refund_command = {
     .name = "refund",
     .group = CLI_BANK,
     .summary = "give a charge back to the allocations that paid it",
-    .text = "CHARGE is the number of its operation, as nui statement shows it. Without AMOUNT all that is not refunded\n"
-            "yet.",
+    .text =
+        "CHARGE is the number of its operation, as nui statement shows it. Without AMOUNT all that is not refunded\n"
+        "yet.",
     .forms = refund_forms,
     .options = refund_options,
     .service = &bank_service,
@@ -115,16 +123,18 @@ static const struct cli_option allocation_options[] = {
     {"account", 'A', CLI_OPT_STRING, "ACCOUNT", "of this account only"},
     {"credit-limit", 0, CLI_OPT_CREDITS, "CREDITS", "0: none", .max = INT64_MAX},
     {"until", 0, CLI_OPT_TIME, "TIME", "the end of what is carried forward", .field = "valid_to"},
-    {"cap", 0, CLI_OPT_CREDITS, "CREDITS", "at most so much of what is left", .min = 1, .max = INT64_MAX},
+    {"cap", 0, CLI_OPT_CREDITS, "CREDITS", "at most so much of what is left", .min = 1,
+     .max = INT64_MAX},
     BANK_DESCRIPTION_OPTION,
     {0}};
 
 static const struct cli_form allocation_forms[] = {
     {"modify ALLOCATION --credit-limit CREDITS", .method = "AllocationModify",
      .sentence = "{allocation} may go {credit_limit} credits below zero"},
-    {"carry-forward ALLOCATION --until TIME [--cap CREDITS] [--description TEXT]", .method = "CarryForward",
-     .sentence = "carried {allocation} forward"},
-    {"expire ALLOCATION [--description TEXT]", .method = "Expire", .sentence = "expired {allocation}"},
+    {"carry-forward ALLOCATION --until TIME [--cap CREDITS] [--description TEXT]",
+     .method = "CarryForward", .sentence = "carried {allocation} forward"},
+    {"expire ALLOCATION [--description TEXT]", .method = "Expire",
+     .sentence = "expired {allocation}"},
     {"list [-A ACCOUNT]", balance_allocations, .method = "Balance"},
     {0}};
 

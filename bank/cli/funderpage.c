@@ -135,9 +135,10 @@ static void axes (const struct plot *p)
     double step = step_of (p->top);
     for (double v = 0; v <= p->top * 1.0001; v += step) {
         double y = y_of (p, (__int128)(v * MICRO_PER_CREDIT));
-        strbuf_printf (p->out, "<line x1='%d' y1='%.1f' x2='%d' y2='%.1f' " GRID "/>",
-                       PLOT_LEFT, y, PLOT_W - PLOT_RIGHT, y);
-        strbuf_printf (p->out, "<text x='%d' y='%.1f' text-anchor='end' " TEXT ">", PLOT_LEFT - 8, y + 4);
+        strbuf_printf (p->out, "<line x1='%d' y1='%.1f' x2='%d' y2='%.1f' " GRID "/>", PLOT_LEFT, y,
+                       PLOT_W - PLOT_RIGHT, y);
+        strbuf_printf (p->out, "<text x='%d' y='%.1f' text-anchor='end' " TEXT ">", PLOT_LEFT - 8,
+                       y + 4);
         credits_put (p->out, (__int128)(v * MICRO_PER_CREDIT));
         strbuf_printf (p->out, "</text>\n");
     }
@@ -188,7 +189,8 @@ static void plot_put (struct strbuf *out, const Nui__Bank__V1__GrantStatementRep
     axes (&p);
     curves (&p, st);
     strbuf_printf (out,
-                   "<text x='%d' y='%d' text-anchor='middle' " TEXT ">credits left (solid); used evenly "
+                   "<text x='%d' y='%d' text-anchor='middle' " TEXT
+                   ">credits left (solid); used evenly "
                    "(dashed)</text></svg>\n",
                    (PLOT_W + PLOT_LEFT) / 2, PLOT_H - 4);
 }
@@ -251,7 +253,9 @@ static void shares (struct strbuf *out, const Nui__Bank__V1__GrantStatementReply
 
 static void events (struct strbuf *out, const Nui__Bank__V1__GrantStatementReply *st)
 {
-    strbuf_printf (out, "<h2>What was decided on it</h2><table><tr><th>When</th><th>By</th><th>What</th></tr>\n");
+    strbuf_printf (
+        out,
+        "<h2>What was decided on it</h2><table><tr><th>When</th><th>By</th><th>What</th></tr>\n");
     for (size_t i = 0; i < st->n_events; i++) {
         strbuf_printf (out, "<tr><td>");
         moment_put (out, st->events[i]->at_us, true);
@@ -261,7 +265,8 @@ static void events (struct strbuf *out, const Nui__Bank__V1__GrantStatementReply
         text_put (out, st->events[i]->description);
         strbuf_printf (out, "</td></tr>\n");
     }
-    strbuf_printf (out, st->n_events ? "</table>\n" : "<tr><td colspan='3'>nothing</td></tr></table>\n");
+    strbuf_printf (out,
+                   st->n_events ? "</table>\n" : "<tr><td colspan='3'>nothing</td></tr></table>\n");
 }
 
 /* What ties the page to the bank's signed history. */
@@ -332,7 +337,8 @@ int funder_page (const Nui__Bank__V1__GrantStatementReply *st, const char *file)
 /* weasyprint's standard input is the page, its standard output the file. */
 static int pdf_make (FILE *html, FILE *pdf, struct err *err)
 {
-    char *argv[] = {(char[]){"weasyprint"}, (char[]){"--quiet"}, (char[]){"-"}, (char[]){"-"}, NULL};
+    char *argv[] = {(char[]){"weasyprint"}, (char[]){"--quiet"}, (char[]){"-"}, (char[]){"-"},
+                    NULL};
     posix_spawn_file_actions_t files;
     pid_t pid;
     int status = 0;
@@ -342,9 +348,10 @@ static int pdf_make (FILE *html, FILE *pdf, struct err *err)
     int rc = posix_spawnp (&pid, argv[0], &files, NULL, argv, environ);
     posix_spawn_file_actions_destroy (&files);
     if (rc == ENOENT)
-        return err_set (err, ERR_IO,
-                        "weasyprint is not installed (Debian has it as a package of that name): --html "
-                        "writes the page, which any browser prints");
+        return err_set (
+            err, ERR_IO,
+            "weasyprint is not installed (Debian has it as a package of that name): --html "
+            "writes the page, which any browser prints");
     if (rc)
         return err_set (err, ERR_IO, "cannot run weasyprint: %s", strerror (rc));
     while (waitpid (pid, &status, 0) < 0 && errno == EINTR)
@@ -395,8 +402,10 @@ int funder_table (struct cli_context *ctx, const Nui__Bank__V1__GrantStatementRe
     int rc = table_print (table, ctx);
     table_destroy (table);
     char at[QUANTITY_TEXT_MAX];
-    for (size_t i = 0; i < st->n_events && rc == CLI_OK && cli_format (ctx) == CLI_TABLE && !cli_noheader (ctx); i++)
-        printf ("%s%s  %s by %s: %s\n", i ? "" : "\n", time_format_iso (st->events[i]->at_us, at), st->events[i]->kind,
-                st->events[i]->who, st->events[i]->description);
+    for (size_t i = 0;
+         i < st->n_events && rc == CLI_OK && cli_format (ctx) == CLI_TABLE && !cli_noheader (ctx);
+         i++)
+        printf ("%s%s  %s by %s: %s\n", i ? "" : "\n", time_format_iso (st->events[i]->at_us, at),
+                st->events[i]->kind, st->events[i]->who, st->events[i]->description);
     return rc;
 }

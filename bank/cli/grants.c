@@ -49,12 +49,14 @@ static const struct cli_form grant_forms[] = {
      "[--description TEXT] [--again]",
      .method = "Grant", .sentence = "granted {amount} credits to {account}"},
     {"list [--funder NAME]", .method = "GrantList", CLI_COLUMNS (grant_columns)},
-    {"extend GRANT --end TIME --reason TEXT", .method = "GrantExtend", .sentence = "{grant} ends {valid_to} now"},
-    {"amend GRANT AMOUNT --reason TEXT", .method = "GrantAmend", .sentence = "{grant} is of {amount} credits now"},
+    {"extend GRANT --end TIME --reason TEXT", .method = "GrantExtend",
+     .sentence = "{grant} ends {valid_to} now"},
+    {"amend GRANT AMOUNT --reason TEXT", .method = "GrantAmend",
+     .sentence = "{grant} is of {amount} credits now"},
     {"revoke GRANT --reason TEXT", .method = "GrantRevoke",
      .sentence = "{grant} is revoked: what jobs hold pays for them, the rest went back"},
-    {"statement GRANT [--from TIME] [--to TIME | --period PERIOD] [--html FILE] [--pdf FILE]", grant_statement,
-     .method = "GrantStatement"},
+    {"statement GRANT [--from TIME] [--to TIME | --period PERIOD] [--html FILE] [--pdf FILE]",
+     grant_statement, .method = "GrantStatement"},
     {0}};
 
 const struct cli_command grant_command = {
@@ -72,8 +74,10 @@ const struct cli_command grant_command = {
 static const struct cli_option split_options[] = {
     {"from", 0, CLI_OPT_STRING, "ACCOUNT", "who passes it on", .field = "from_account"},
     {"to", 0, CLI_OPT_STRING, "ACCOUNT", "who gets it", .field = "to_account"},
-    {"allocation", 0, CLI_OPT_STRING, "ID", "of this one; else of those that are valid now, the one that ends first first"},
-    {"start", 0, CLI_OPT_TIME, "TIME", "within what it comes from (the same)", .field = "valid_from"},
+    {"allocation", 0, CLI_OPT_STRING, "ID",
+     "of this one; else of those that are valid now, the one that ends first first"},
+    {"start", 0, CLI_OPT_TIME, "TIME", "within what it comes from (the same)",
+     .field = "valid_from"},
     {"end", 0, CLI_OPT_TIME, "TIME", "likewise", .field = "valid_to"},
     BANK_DESCRIPTION_OPTION,
     {0}};

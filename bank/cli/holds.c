@@ -11,13 +11,17 @@ enum { PARTS_MAX = 64 };
 
 /* ---- hold ---- */
 
-static const struct table_column hold_columns[] = {
-    {"hold", "Hold", TABLE_TEXT},        {"account", "Account", TABLE_TEXT},
-    {"user", "User", TABLE_IDENTITY},    {"site", "Site", TABLE_TEXT},
-    {"job", "Job", TABLE_TEXT, .from = "grid_job"}, {"site_job", "SiteJob", TABLE_TEXT},
-    {"amount", "Amount", TABLE_CREDITS}, {"left", "Left", TABLE_CREDITS},
-    {"start", "Start", TABLE_TIME},      {"expires", "Expires", TABLE_TIME},
-    {"stale", "Stale", TABLE_BOOL}};
+static const struct table_column hold_columns[] = {{"hold", "Hold", TABLE_TEXT},
+                                                   {"account", "Account", TABLE_TEXT},
+                                                   {"user", "User", TABLE_IDENTITY},
+                                                   {"site", "Site", TABLE_TEXT},
+                                                   {"job", "Job", TABLE_TEXT, .from = "grid_job"},
+                                                   {"site_job", "SiteJob", TABLE_TEXT},
+                                                   {"amount", "Amount", TABLE_CREDITS},
+                                                   {"left", "Left", TABLE_CREDITS},
+                                                   {"start", "Start", TABLE_TIME},
+                                                   {"expires", "Expires", TABLE_TIME},
+                                                   {"stale", "Stale", TABLE_BOOL}};
 
 static int hold_refused (const Nui__Common__V1__Reason *reason)
 {
@@ -70,7 +74,8 @@ static int hold_create (struct cli_context *ctx, const struct cli_said *said)
     group.claim = item[0]->claim;
     group.n_holds = parts->count;
     group.holds = item;
-    ProtobufCMessage *reply = bank_call (ctx, one ? "Hold" : "HoldGroup", one ? &item[0]->base : &group.base, &err);
+    ProtobufCMessage *reply =
+        bank_call (ctx, one ? "Hold" : "HoldGroup", one ? &item[0]->base : &group.base, &err);
     if (!reply)
         return cli_fail ("hold", &err);
     Nui__Bank__V1__HoldReply *single = (Nui__Bank__V1__HoldReply *)reply;
@@ -110,15 +115,17 @@ static int hold_extend (struct cli_context *ctx, const struct cli_said *said)
     return rc;
 }
 
-static const struct table_column release_columns[] = {{"hold", "hold", TABLE_TEXT},
-                                                      {"charged", "Charged", TABLE_CREDITS, .from = ""},
-                                                      {"released", "Released", TABLE_CREDITS},
-                                                      {"account", "Account", TABLE_TEXT, .from = ""}};
+static const struct table_column release_columns[] = {
+    {"hold", "hold", TABLE_TEXT},
+    {"charged", "Charged", TABLE_CREDITS, .from = ""},
+    {"released", "Released", TABLE_CREDITS},
+    {"account", "Account", TABLE_TEXT, .from = ""}};
 
 static const struct cli_option hold_options[] = {
     {"account", 'A', CLI_OPT_STRING, "ACCOUNT", "of this account only; else all you may see"},
     {"stale", 0, CLI_OPT_FLAG, NULL, "only those past their expiry"},
-    {"part", 0, CLI_OPT_LIST, "SITE/JOB/PROCS", "a job of a site; several: all of them on one account, or none"},
+    {"part", 0, CLI_OPT_LIST, "SITE/JOB/PROCS",
+     "a job of a site; several: all of them on one account, or none"},
     {"user", 'u', CLI_OPT_STRING, "USER", "whose job it is", .take = bank_take_claim},
     {"walltime", 't', CLI_OPT_DURATION, "TIME", "of the jobs; extend: the whole of it"},
     {"job", 0, CLI_OPT_STRING, "NAME", "of the grid", .field = "grid_job"},
@@ -158,11 +165,13 @@ static bool charge_times (const Nui__Bank__V1__ChargeRequest *r, int *rc)
     if (r->end_us > clock_now_us () || r->end_us < r->start_us) {
         *rc = r->end_us < r->start_us
                   ? cli_usage ("charge", "--end %s is before --start %s", to, from)
-                  : cli_usage ("charge", "--end %s has not come yet: only what was used is charged", to);
+                  : cli_usage ("charge", "--end %s has not come yet: only what was used is charged",
+                               to);
         return false;
     }
     fprintf (stderr, "nui charge: job %s of site %s, %" PRIu64 " processors from %s to %s (%s)\n",
-             r->site_job_id, r->site, r->procs, from, to, duration_format (r->end_us - r->start_us, length));
+             r->site_job_id, r->site, r->procs, from, to,
+             duration_format (r->end_us - r->start_us, length));
     return true;
 }
 
@@ -172,7 +181,8 @@ static int charge_run (struct cli_context *ctx, const struct cli_said *said)
     int rc;
     if (hold == user || user != said_given (said, "account"))
         return cli_usage ("charge", "name a hold with --hold, or who pays with --user and -A");
-    Nui__Bank__V1__ChargeRequest *request = (Nui__Bank__V1__ChargeRequest *)cli_request (ctx, said, &rc);
+    Nui__Bank__V1__ChargeRequest *request =
+        (Nui__Bank__V1__ChargeRequest *)cli_request (ctx, said, &rc);
     if (!request || !charge_times (request, &rc))
         return rc;
     request->final = !said_flag (said, "partial");
@@ -189,10 +199,12 @@ static const struct cli_option charge_options[] = {
     {"site", 0, CLI_OPT_STRING, "SITE", "where it ran"},
     {"site-job", 0, CLI_OPT_STRING, "JOB", "its name there"},
     {"hold", 0, CLI_OPT_STRING, "HOLD", "that pays"},
-    {"user", 'u', CLI_OPT_STRING, "USER", "who pays, where there is no hold", .take = bank_take_claim},
+    {"user", 'u', CLI_OPT_STRING, "USER", "who pays, where there is no hold",
+     .take = bank_take_claim},
     {"account", 'A', CLI_OPT_STRING, "ACCOUNT", "and of what"},
     {"procs", 'n', CLI_OPT_COUNT, "N", "it had", .min = 1, .max = 100000000},
-    {"start", 0, CLI_OPT_PAST, "TIME", "a clock time is the last one: 23:00 in the morning is yesterday's"},
+    {"start", 0, CLI_OPT_PAST, "TIME",
+     "a clock time is the last one: 23:00 in the morning is yesterday's"},
     {"end", 0, CLI_OPT_PAST, "TIME", "likewise"},
     {"partial", 0, CLI_OPT_FLAG, NULL, "more will follow; else it is the job's last charge"},
     {"failed", 0, CLI_OPT_FLAG, NULL, "the job did not end well"},
@@ -218,5 +230,6 @@ const struct cli_command charge_command = {
     .forms = charge_forms,
     .options = charge_options,
     .service = &bank_service,
-    .example = "nui charge --site alpha --site-job alpha.17 --hold hold.4 -n 8 --start 09:00 --end 09:30",
+    .example =
+        "nui charge --site alpha --site-job alpha.17 --hold hold.4 -n 8 --start 09:00 --end 09:30",
 };

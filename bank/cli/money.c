@@ -7,11 +7,16 @@
 /* ---- balance ---- */
 
 static const struct table_column allocation_columns[] = {
-    {"account", "Account", TABLE_TEXT},         {"allocation", "Allocation", TABLE_TEXT, .from = "id"},
-    {"granted", "Granted", TABLE_CREDITS},      {"settled", "Settled", TABLE_CREDITS},
-    {"held", "InFlight", TABLE_CREDITS},        {"available", "Available", TABLE_CREDITS},
-    {"valid_from", "From", TABLE_TIME},         {"valid_to", "To", TABLE_TIME},
-    {"description", "Description", TABLE_TEXT}, {"credit_limit", "Credit", TABLE_CREDITS},
+    {"account", "Account", TABLE_TEXT},
+    {"allocation", "Allocation", TABLE_TEXT, .from = "id"},
+    {"granted", "Granted", TABLE_CREDITS},
+    {"settled", "Settled", TABLE_CREDITS},
+    {"held", "InFlight", TABLE_CREDITS},
+    {"available", "Available", TABLE_CREDITS},
+    {"valid_from", "From", TABLE_TIME},
+    {"valid_to", "To", TABLE_TIME},
+    {"description", "Description", TABLE_TEXT},
+    {"credit_limit", "Credit", TABLE_CREDITS},
     {"frozen", "Frozen", TABLE_TEXT}};
 
 int balance_allocations (struct cli_context *ctx, const struct cli_said *said)
@@ -25,17 +30,18 @@ int balance_allocations (struct cli_context *ctx, const struct cli_said *said)
     struct table *table = TABLE_CREATE (allocation_columns);
     for (size_t i = 0; i < reply->n_balances; i++)
         for (size_t k = 0; k < reply->balances[i]->n_allocations; k++)
-            table_message (table, &reply->balances[i]->allocations[k]->base, &reply->balances[i]->base);
+            table_message (table, &reply->balances[i]->allocations[k]->base,
+                           &reply->balances[i]->base);
     rc = table_print_done (table, ctx);
     protobuf_c_message_free_unpacked (message, NULL);
     return rc;
 }
 
 static const struct table_column balance_columns[] = {
-    {"account", "Account", TABLE_TEXT},         {"project", "Project", TABLE_TEXT},
-    {"granted", "Granted", TABLE_CREDITS},      {"settled", "Settled", TABLE_CREDITS},
-    {"held", "InFlight", TABLE_CREDITS},        {"available", "Available", TABLE_CREDITS},
-    {"scheduled", "Scheduled", TABLE_CREDITS},  {"frozen", "Frozen", TABLE_TEXT}};
+    {"account", "Account", TABLE_TEXT},        {"project", "Project", TABLE_TEXT},
+    {"granted", "Granted", TABLE_CREDITS},     {"settled", "Settled", TABLE_CREDITS},
+    {"held", "InFlight", TABLE_CREDITS},       {"available", "Available", TABLE_CREDITS},
+    {"scheduled", "Scheduled", TABLE_CREDITS}, {"frozen", "Frozen", TABLE_TEXT}};
 
 static const struct cli_option balance_options[] = {
     {"account", 'A', CLI_OPT_STRING, "ACCOUNT", "this account only; else all you may see"},
@@ -67,15 +73,19 @@ static void who_cell (struct table *table, const ProtobufCMessage *message)
 }
 
 static const struct table_column line_columns[] = {
-    {"time", "Time", TABLE_TIME, .from = "at"},        {"op", "Op", TABLE_INT},
-    {"kind", "Kind", TABLE_TEXT},                      {"job", "Job", TABLE_TEXT},
-    {"site", "Site", TABLE_TEXT},                      {"posted", "Posted", TABLE_CREDITS, .from = "amount"},
-    {"held", "Held", TABLE_CREDITS},                   {"who", "Who", TABLE_TEXT, .cell = who_cell},
+    {"time", "Time", TABLE_TIME, .from = "at"},
+    {"op", "Op", TABLE_INT},
+    {"kind", "Kind", TABLE_TEXT},
+    {"job", "Job", TABLE_TEXT},
+    {"site", "Site", TABLE_TEXT},
+    {"posted", "Posted", TABLE_CREDITS, .from = "amount"},
+    {"held", "Held", TABLE_CREDITS},
+    {"who", "Who", TABLE_TEXT, .cell = who_cell},
     {"description", "Description", TABLE_TEXT}};
 
 /* What stood before the first line, or after the last. */
-static void frame_row (struct table *table, const char *kind, time_us at, credit_micro posted, const char *posted_wide,
-                       credit_micro held, const char *held_wide)
+static void frame_row (struct table *table, const char *kind, time_us at, credit_micro posted,
+                       const char *posted_wide, credit_micro held, const char *held_wide)
 {
     table_time (table, at ? at : TIME_US_NONE);
     table_null (table);
@@ -103,17 +113,16 @@ static struct table *statement_table (const Nui__Bank__V1__StatementReply *st, b
     return table;
 }
 
-static const struct table_column sums_columns[] = {
-    {"account", "Account", TABLE_TEXT},
-    {"from", "From", TABLE_TIME},
-    {"to", "To", TABLE_TIME},
-    {"opening_posted", "Opening", TABLE_CREDITS},
-    {"opening_held", "Held", TABLE_CREDITS},
-    {"closing_posted", "Closing", TABLE_CREDITS},
-    {"closing_held", "Held", TABLE_CREDITS},
-    {"granted", "Granted", TABLE_CREDITS},
-    {"charged", "Charged", TABLE_CREDITS},
-    {"available", "Available", TABLE_CREDITS}};
+static const struct table_column sums_columns[] = {{"account", "Account", TABLE_TEXT},
+                                                   {"from", "From", TABLE_TIME},
+                                                   {"to", "To", TABLE_TIME},
+                                                   {"opening_posted", "Opening", TABLE_CREDITS},
+                                                   {"opening_held", "Held", TABLE_CREDITS},
+                                                   {"closing_posted", "Closing", TABLE_CREDITS},
+                                                   {"closing_held", "Held", TABLE_CREDITS},
+                                                   {"granted", "Granted", TABLE_CREDITS},
+                                                   {"charged", "Charged", TABLE_CREDITS},
+                                                   {"available", "Available", TABLE_CREDITS}};
 
 static void statement_json (const Nui__Bank__V1__StatementReply *st, struct strbuf *out)
 {
@@ -144,7 +153,8 @@ static void statement_text (struct cli_context *ctx, const Nui__Bank__V1__Statem
     if (cli_noheader (ctx))
         return;
     strbuf_printf (out, "\nAccount %s: granted %s, charged %s in this period.\n", st->account,
-                   sum_text (st->granted_micro, st->granted_wide, a), sum_text (st->charged_micro, st->charged_wide, b));
+                   sum_text (st->granted_micro, st->granted_wide, a),
+                   sum_text (st->charged_micro, st->charged_wide, b));
     strbuf_printf (out, "At the end: posted %s - held %s = available %s.\n",
                    sum_text (st->closing_posted_micro, st->closing_posted_wide, b),
                    sum_text (st->closing_held_micro, st->closing_held_wide, c),
@@ -175,7 +185,8 @@ static int statement_print (struct cli_context *ctx, const Nui__Bank__V1__Statem
 static int statement_run (struct cli_context *ctx, const struct cli_said *said)
 {
     int rc = CLI_OK;
-    Nui__Bank__V1__StatementRequest *request = (Nui__Bank__V1__StatementRequest *)cli_request (ctx, said, &rc);
+    Nui__Bank__V1__StatementRequest *request =
+        (Nui__Bank__V1__StatementRequest *)cli_request (ctx, said, &rc);
     if (!request || !bank_account (ctx, said, &request->account, &rc))
         return rc;
     ProtobufCMessage *reply = cli_answer (ctx, said, &request->base, &rc);
@@ -187,10 +198,14 @@ static int statement_run (struct cli_context *ctx, const struct cli_said *said)
 }
 
 static const struct cli_option statement_options[] = {
-    {"account", 'A', CLI_OPT_STRING, "ACCOUNT", "else ACCOUNT of nui.cfg"}, BANK_PERIOD_OPTIONS, {0}};
+    {"account", 'A', CLI_OPT_STRING, "ACCOUNT", "else ACCOUNT of nui.cfg"},
+    BANK_PERIOD_OPTIONS,
+    {0}};
 
 static const struct cli_form statement_forms[] = {
-    {"[-A ACCOUNT] [--from TIME] [--to TIME | --period PERIOD]", statement_run, .method = "Statement"}, {0}};
+    {"[-A ACCOUNT] [--from TIME] [--to TIME | --period PERIOD]", statement_run,
+     .method = "Statement"},
+    {0}};
 
 const struct cli_command statement_command = {
     .name = "statement",

@@ -9,7 +9,8 @@ enum { FALLBACKS_MAX = 16 };
 
 /* ---- project ---- */
 
-static const struct table_column project_columns[] = {{"name", "Project", TABLE_TEXT}, {"detail", "Detail", TABLE_TEXT}};
+static const struct table_column project_columns[] = {{"name", "Project", TABLE_TEXT},
+                                                      {"detail", "Detail", TABLE_TEXT}};
 
 static const struct cli_option project_options[] = {
     {"parent", 0, CLI_OPT_STRING, "PROJECT", "that it is a part of; '' for none"},
@@ -26,15 +27,17 @@ static const struct cli_form project_forms[] = {
     {"create NAME [--parent PROJECT] [--description TEXT]", .method = "ProjectCreate",
      .sentence = "created project {name}"},
     {"list", .method = "List", .fields = "kind=project", CLI_COLUMNS (project_columns)},
-    {"add-user PROJECT USER [--role lead]", .method = "Member", .fields = "identity=USER role=member",
-     .sentence = MEMBER_IS},
-    {"remove-user PROJECT USER", .method = "Member", .fields = "identity=USER remove=true", .sentence = MEMBER_IS_NOT},
-    {"move PROJECT --parent PROJECT [--description TEXT]", .method = "ProjectMove",
-     .fields = "name=PROJECT reason=--description", .sentence = "project {name} is part of {parent|none} now"},
-    {"modify PROJECT --add-user USER [--role lead]", .method = "Member", .fields = "identity=--add-user role=member",
-     .sentence = MEMBER_IS},
-    {"modify PROJECT --remove-user USER", .method = "Member", .fields = "identity=--remove-user remove=true",
+    {"add-user PROJECT USER [--role lead]", .method = "Member",
+     .fields = "identity=USER role=member", .sentence = MEMBER_IS},
+    {"remove-user PROJECT USER", .method = "Member", .fields = "identity=USER remove=true",
      .sentence = MEMBER_IS_NOT},
+    {"move PROJECT --parent PROJECT [--description TEXT]", .method = "ProjectMove",
+     .fields = "name=PROJECT reason=--description",
+     .sentence = "project {name} is part of {parent|none} now"},
+    {"modify PROJECT --add-user USER [--role lead]", .method = "Member",
+     .fields = "identity=--add-user role=member", .sentence = MEMBER_IS},
+    {"modify PROJECT --remove-user USER", .method = "Member",
+     .fields = "identity=--remove-user remove=true", .sentence = MEMBER_IS_NOT},
     {0}};
 
 const struct cli_command project_command = {
@@ -50,9 +53,10 @@ const struct cli_command project_command = {
 
 /* ---- user ---- */
 
-static const struct table_column user_columns[] = {{"identity", "Identity", TABLE_TEXT, .from = "name"},
-                                                   {"projects", "Projects", TABLE_TEXT, .from = "project"},
-                                                   {"roles", "Roles", TABLE_TEXT, .from = "detail"}};
+static const struct table_column user_columns[] = {
+    {"identity", "Identity", TABLE_TEXT, .from = "name"},
+    {"projects", "Projects", TABLE_TEXT, .from = "project"},
+    {"roles", "Roles", TABLE_TEXT, .from = "detail"}};
 
 static const struct cli_form user_forms[] = {
     {"create NAME-OR-IDENTITY", .method = "UserCreate", .fields = "identity=NAME-OR-IDENTITY",
@@ -76,8 +80,8 @@ static const struct table_column account_columns[] = {{"name", "Account", TABLE_
                                                       {"detail", "Detail", TABLE_TEXT}};
 
 /* The parts of a list "a,b", in said's arena. */
-static int words_split (const struct cli_said *said, const struct cli_option *option, char **part, int max,
-                        struct err *err)
+static int words_split (const struct cli_said *said, const struct cli_option *option, char **part,
+                        int max, struct err *err)
 {
     char *words = arena_strdup (said->arena, said_value (said, option)->text);
     int count = bank_split (words, part, max);
@@ -87,8 +91,9 @@ static int words_split (const struct cli_said *said, const struct cli_option *op
 }
 
 /* [SITE:]ACCOUNT[@QOS],…; what is not said stays as it is where an account is changed. */
-static int take_fallbacks (struct cli_context *ctx, const struct cli_said *said, const struct cli_option *option,
-                           ProtobufCMessage *request, struct err *err)
+static int take_fallbacks (struct cli_context *ctx, const struct cli_said *said,
+                           const struct cli_option *option, ProtobufCMessage *request,
+                           struct err *err)
 {
     char *part[FALLBACKS_MAX];
     int count = words_split (said, option, part, FALLBACKS_MAX, err);
@@ -96,7 +101,8 @@ static int take_fallbacks (struct cli_context *ctx, const struct cli_said *said,
     (void)ctx;
     for (int i = 0; i < count; i++) {
         char *account = strchr (part[i], ':'), *qos = strchr (part[i], '@');
-        list[i] = (Nui__Bank__V1__Fallback *)message_new (&nui__bank__v1__fallback__descriptor, said->arena);
+        list[i] = (Nui__Bank__V1__Fallback *)message_new (&nui__bank__v1__fallback__descriptor,
+                                                          said->arena);
         if (qos) {
             *qos++ = '\0';
             list[i]->qos = qos;
@@ -118,8 +124,8 @@ static int take_fallbacks (struct cli_context *ctx, const struct cli_said *said,
 }
 
 /* Names, "-name", ANY, MEMBERS. */
-static int take_users (struct cli_context *ctx, const struct cli_said *said, const struct cli_option *option,
-                       ProtobufCMessage *request, struct err *err)
+static int take_users (struct cli_context *ctx, const struct cli_said *said,
+                       const struct cli_option *option, ProtobufCMessage *request, struct err *err)
 {
     char *part[BANK_SCOPES_MAX], word[PRINCIPAL_URI_MAX + 2];
     int count = words_split (said, option, part, BANK_SCOPES_MAX, err);
@@ -141,8 +147,10 @@ static int account_close (struct cli_context *ctx, const struct cli_said *said)
 {
     const char *name = said_operand (said, 0);
     if (!said_flag (said, "yes"))
-        return cli_usage ("account", "closing %.64s gives back what it has left; say nui account close %.64s --yes",
-                          name, name);
+        return cli_usage (
+            "account",
+            "closing %.64s gives back what it has left; say nui account close %.64s --yes", name,
+            name);
     return cli_send (ctx, said);
 }
 
@@ -151,7 +159,8 @@ static const struct cli_option account_options[] = {
     {"fallback", 0, CLI_OPT_STRING, "LIST",
      "[SITE:]ACCOUNT[@QOS],…: tried in this order when it cannot pay, at that site, with that QoS; '' for none",
      .take = take_fallbacks},
-    {"users", 0, CLI_OPT_STRING, "LIST", "NAME,-NAME,ANY,MEMBERS: who may use it (MEMBERS)", .take = take_users},
+    {"users", 0, CLI_OPT_STRING, "LIST", "NAME,-NAME,ANY,MEMBERS: who may use it (MEMBERS)",
+     .take = take_users},
     {"description", 'd', CLI_OPT_STRING, "TEXT", "why, for the history", .field = "reason"},
     {"yes", 'y', CLI_OPT_FLAG, NULL, "closes it: what is left goes back to where it came from"},
     {0}};
@@ -159,14 +168,17 @@ static const struct cli_option account_options[] = {
 static const struct cli_form account_forms[] = {
     {"create NAME --project PROJECT [--fallback LIST] [--users LIST]", .method = "AccountCreate",
      .sentence = "created account {name} of project {project}"},
-    {"modify NAME --fallback LIST [--users LIST]", .method = "AccountModify", .fields = "keep_fallbacks=true",
-     .sentence = "account {name} has {site_fallbacks#fallback}"},
+    {"modify NAME --fallback LIST [--users LIST]", .method = "AccountModify",
+     .fields = "keep_fallbacks=true", .sentence = "account {name} has {site_fallbacks#fallback}"},
     {"modify NAME --users LIST", .method = "AccountModify", .fields = "keep_fallbacks=true",
      .sentence = "account {name} is for {users|MEMBERS}"},
-    {"rename NAME NEW-NAME [--description TEXT]", .method = "AccountRename", .fields = "to=NEW-NAME",
+    {"rename NAME NEW-NAME [--description TEXT]", .method = "AccountRename",
+     .fields = "to=NEW-NAME",
      .sentence = "account {name} is {to} now; the old name goes on meaning it"},
-    {"close NAME [--yes] [--description TEXT]", account_close, .method = "AccountClose", .sentence = "closed account {name}"},
-    {"reopen NAME [--description TEXT]", .method = "AccountReopen", .sentence = "account {name} is open again"},
+    {"close NAME [--yes] [--description TEXT]", account_close, .method = "AccountClose",
+     .sentence = "closed account {name}"},
+    {"reopen NAME [--description TEXT]", .method = "AccountReopen",
+     .sentence = "account {name} is open again"},
     {"list", .method = "List", .fields = "kind=account", CLI_COLUMNS (account_columns)},
     {0}};
 
@@ -185,10 +197,12 @@ const struct cli_command account_command = {
 static const struct cli_option funder_options[] = {
     {"description", 'd', CLI_OPT_STRING, "TEXT", "who it is"}, {0}};
 
-static const struct table_column funder_columns[] = {{"name", "Funder", TABLE_TEXT}, {"detail", "Detail", TABLE_TEXT}};
+static const struct table_column funder_columns[] = {{"name", "Funder", TABLE_TEXT},
+                                                     {"detail", "Detail", TABLE_TEXT}};
 
 static const struct cli_form funder_forms[] = {
-    {"create NAME [--description TEXT]", .method = "FunderCreate", .sentence = "created funder {name}"},
+    {"create NAME [--description TEXT]", .method = "FunderCreate",
+     .sentence = "created funder {name}"},
     {"list", .method = "List", .fields = "kind=funder", CLI_COLUMNS (funder_columns)},
     {0}};
 
@@ -204,10 +218,12 @@ const struct cli_command funder_command = {
 
 /* ---- role ---- */
 
-static const struct table_column role_columns[] = {{"identity", "Identity", TABLE_TEXT}, {"role", "Role", TABLE_TEXT}};
+static const struct table_column role_columns[] = {{"identity", "Identity", TABLE_TEXT},
+                                                   {"role", "Role", TABLE_TEXT}};
 
 static const struct cli_form role_forms[] = {
-    {"grant USER ROLE", .method = "RoleSet", .fields = "identity=USER", .sentence = "{identity} is {role} of the bank"},
+    {"grant USER ROLE", .method = "RoleSet", .fields = "identity=USER",
+     .sentence = "{identity} is {role} of the bank"},
     {"revoke USER ROLE", .method = "RoleSet", .fields = "identity=USER remove=true",
      .sentence = "{identity} is no longer {role} of the bank"},
     {"list", .method = "RoleList", CLI_COLUMNS (role_columns)},
@@ -228,11 +244,13 @@ const struct cli_command role_command = {
 /* account:phys, or a grant's number as it is. */
 static int freeze_run (struct cli_context *ctx, const struct cli_said *said)
 {
-    const char *command = said->command->name, *target = said_operand (said, 0), *colon = strchr (target, ':');
+    const char *command = said->command->name, *target = said_operand (said, 0),
+               *colon = strchr (target, ':');
     char uri[PRINCIPAL_URI_MAX];
     struct err err = {0};
     int code;
-    Nui__Bank__V1__FreezeRequest *request = (Nui__Bank__V1__FreezeRequest *)cli_request (ctx, said, &code);
+    Nui__Bank__V1__FreezeRequest *request =
+        (Nui__Bank__V1__FreezeRequest *)cli_request (ctx, said, &code);
     if (!request)
         return code;
     request->name = arena_strdup (said->arena, colon ? colon + 1 : target);
@@ -241,7 +259,8 @@ static int freeze_run (struct cli_context *ctx, const struct cli_said *said)
     else if (strncmp (target, "grant.", 6) == 0)
         request->what = bank_text ("grant");
     else
-        return cli_usage (command, "'%.80s' is not user:NAME, account:NAME, project:NAME or grant.7", target);
+        return cli_usage (
+            command, "'%.80s' is not user:NAME, account:NAME, project:NAME or grant.7", target);
     if (strcmp (request->what, "user") == 0) {
         if (cli_identity_of (ctx, request->name, uri, &err) < 0)
             return cli_fail (command, &err);
@@ -251,7 +270,9 @@ static int freeze_run (struct cli_context *ctx, const struct cli_said *said)
 }
 
 static const struct cli_option freeze_options[] = {
-    {"reason", 0, CLI_OPT_STRING, "TEXT", "why: whoever is refused reads it; for the history when it ends"}, {0}};
+    {"reason", 0, CLI_OPT_STRING, "TEXT",
+     "why: whoever is refused reads it; for the history when it ends"},
+    {0}};
 
 #define FREEZE_TARGET "user:NAME|account:NAME|project:NAME|grant.7"
 
@@ -270,10 +291,10 @@ const struct cli_command freeze_command = {
     .example = "nui freeze account:phys --reason 'audit until Friday'",
 };
 
-static const struct cli_form unfreeze_forms[] = {
-    {FREEZE_TARGET " [--reason TEXT]", freeze_run, .method = "Freeze", .fields = "undo=true",
-     .sentence = "{what} {name} is no longer frozen"},
-    {0}};
+static const struct cli_form unfreeze_forms[] = {{FREEZE_TARGET " [--reason TEXT]", freeze_run,
+                                                  .method = "Freeze", .fields = "undo=true",
+                                                  .sentence = "{what} {name} is no longer frozen"},
+                                                 {0}};
 
 const struct cli_command unfreeze_command = {
     .name = "unfreeze",

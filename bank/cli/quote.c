@@ -69,19 +69,24 @@ static void price_cell (struct table *table, const ProtobufCMessage *message)
 }
 
 static const struct table_column kept_columns[] = {
-    {"quote", "Quote", TABLE_TEXT},     {"user", "User", TABLE_IDENTITY},
-    {"account", "Account", TABLE_TEXT}, {"site", "Site", TABLE_TEXT},
+    {"quote", "Quote", TABLE_TEXT},
+    {"user", "User", TABLE_IDENTITY},
+    {"account", "Account", TABLE_TEXT},
+    {"site", "Site", TABLE_TEXT},
     {"price", "Price", TABLE_CREDITS, .cell = price_cell},
     {"card", "Card", TABLE_INT, .from = "rate_version"},
-    {"state", "State", TABLE_TEXT},     {"expires", "Until", TABLE_TIME},
-    {"reusable", "Reusable", TABLE_BOOL}, {"job", "Job", TABLE_TEXT}};
+    {"state", "State", TABLE_TEXT},
+    {"expires", "Until", TABLE_TIME},
+    {"reusable", "Reusable", TABLE_BOOL},
+    {"job", "Job", TABLE_TEXT}};
 
 /* Page by page; one quote, or those of an account. */
 static int quote_kept (struct cli_context *ctx, const struct cli_said *said)
 {
     int rc = CLI_OK;
     size_t count;
-    Nui__Bank__V1__QuoteListRequest *request = (Nui__Bank__V1__QuoteListRequest *)cli_request (ctx, said, &rc);
+    Nui__Bank__V1__QuoteListRequest *request =
+        (Nui__Bank__V1__QuoteListRequest *)cli_request (ctx, said, &rc);
     if (!request)
         return rc;
     struct table *table = TABLE_CREATE (kept_columns);
@@ -105,7 +110,8 @@ static int quote_kept (struct cli_context *ctx, const struct cli_said *said)
 
 static int quote_show (struct cli_context *ctx, const struct cli_said *said)
 {
-    return *said_operand (said, 0) ? quote_kept (ctx, said) : cli_usage ("quote", "name a quote, as in quote.7");
+    return *said_operand (said, 0) ? quote_kept (ctx, said)
+                                   : cli_usage ("quote", "name a quote, as in quote.7");
 }
 
 static int quote_run (struct cli_context *ctx, const struct cli_said *said)
@@ -113,18 +119,22 @@ static int quote_run (struct cli_context *ctx, const struct cli_said *said)
     char *site[QUOTE_SITES_MAX];
     Nui__Bank__V1__PriceItem *item[QUOTE_SITES_MAX];
     int64_t walltime = said_number (said, "walltime");
-    int sites = bank_split (arena_strdup (said->arena, said_text (said, "site")), site, QUOTE_SITES_MAX), rc = CLI_OK;
+    int sites = bank_split (arena_strdup (said->arena, said_text (said, "site")), site,
+                            QUOTE_SITES_MAX),
+        rc = CLI_OK;
     struct err err = {0};
     char *account;
     if (walltime <= 0 || walltime == TIME_US_MAX)
         return cli_usage ("quote", "say how long with -t, for example -t 1:00:00");
     if (sites < 1)
         return cli_usage ("quote", "--site takes 1 to %d names", QUOTE_SITES_MAX);
-    Nui__Bank__V1__QuoteRequest *request = (Nui__Bank__V1__QuoteRequest *)cli_request (ctx, said, &rc);
+    Nui__Bank__V1__QuoteRequest *request =
+        (Nui__Bank__V1__QuoteRequest *)cli_request (ctx, said, &rc);
     if (!request || !bank_account (ctx, said, &account, &rc))
         return rc;
     for (int i = 0; i < sites; i++) {
-        item[i] = (Nui__Bank__V1__PriceItem *)cli_fill (ctx, said, &nui__bank__v1__price_item__descriptor, &rc);
+        item[i] = (Nui__Bank__V1__PriceItem *)cli_fill (
+            ctx, said, &nui__bank__v1__price_item__descriptor, &rc);
         if (!item[i])
             return rc;
         item[i]->site = site[i];
@@ -150,7 +160,8 @@ static const struct cli_option quote_options[] = {
     {"procs", 'n', CLI_OPT_COUNT, "N", "processors (1)", .min = 1, .max = 100000000},
     {"walltime", 't', CLI_OPT_DURATION, "TIME", "[[D:]HH:]MM:SS or seconds"},
     {"site", 0, CLI_OPT_STRING, "A,B", "sites to be priced"},
-    {"account", 'A', CLI_OPT_STRING, "ACCOUNT", "else ACCOUNT of nui.cfg; list: asked for, else any"},
+    {"account", 'A', CLI_OPT_STRING, "ACCOUNT",
+     "else ACCOUNT of nui.cfg; list: asked for, else any"},
     BANK_JOB_OPTIONS,
     {"keep", 0, CLI_OPT_DURATION, "TIME",
      "keep these rates for so long: for the job that is submitted with --quote and the name that is printed"},

@@ -8,9 +8,9 @@ enum { TOLERANCE_S = 2 }; /* Slurm counts whole seconds, and sees ends by itself
 const char *recon_class_name (enum recon_class kind)
 {
     static const char *const name[] = {
-        "MISSING_AT_BANK", "MISSING_AT_SITE", "AMOUNT_DIFF", "LATE",   "DUPLICATE",
-        "STALE_HOLD",      "RATE_DIFF",       "EXPIRED_USE", "BY_HAND", "UNSEEN",
-        "NOT_IN_SLURM",    "SLURM_DIFF"};
+        "MISSING_AT_BANK", "MISSING_AT_SITE", "AMOUNT_DIFF",  "LATE",
+        "DUPLICATE",       "STALE_HOLD",      "RATE_DIFF",    "EXPIRED_USE",
+        "BY_HAND",         "UNSEEN",          "NOT_IN_SLURM", "SLURM_DIFF"};
     return name[kind];
 }
 
@@ -122,9 +122,8 @@ static void on_stranger (void *arg, const struct recon_run *r, const struct reco
 uint32_t recon_strangers (struct recon_books *books, const char ***at_bank_out,
                           const char ***at_site_out, uint32_t *at_site_count_out)
 {
-    struct strangers s = {
-        .bank = arena_array (books->arena, books->run_count, sizeof (*s.bank)),
-        .site = arena_array (books->arena, books->job_count, sizeof (*s.site))};
+    struct strangers s = {.bank = arena_array (books->arena, books->run_count, sizeof (*s.bank)),
+                          .site = arena_array (books->arena, books->job_count, sizeof (*s.site))};
     books_sort (books);
     pairs (books, &s, on_stranger);
     *at_bank_out = s.bank;
@@ -166,9 +165,16 @@ static struct recon_row *row_add (struct comparing *c, enum recon_class kind,
         c->cap = cap;
     }
     struct recon_row *row = &c->row[c->count++];
-    *row = (struct recon_row){.kind = kind, .remedy = remedy, .text = text, .site_job = "",
-                              .component = "", .user = "", .account = "", .hold_id = "",
-                              .site_ps_us = -1, .bank_ps_us = -1};
+    *row = (struct recon_row){.kind = kind,
+                              .remedy = remedy,
+                              .text = text,
+                              .site_job = "",
+                              .component = "",
+                              .user = "",
+                              .account = "",
+                              .hold_id = "",
+                              .site_ps_us = -1,
+                              .bank_ps_us = -1};
     return row;
 }
 
@@ -222,9 +228,9 @@ static void run_alone (struct comparing *c, const struct recon_run *r)
                        waits    ? RECON_WAIT
                        : nobody ? RECON_DECIDE
                                 : RECON_CHARGE,
-                       waits    ? "its charge is in the site's outbox"
+                       waits            ? "its charge is in the site's outbox"
                        : *r->m->refused ? refusal (c, r)
-                       : nobody ? "the site knows nobody to charge for it: nui charge"
+                       : nobody         ? "the site knows nobody to charge for it: nui charge"
                                 : "the bank had acknowledged its charge and has it no more"),
               r, NULL);
 }
@@ -253,9 +259,9 @@ static void both (struct comparing *c, const struct recon_run *r, const struct r
     const char *text;
     if (!j->m->final)
         row_fill (row_add (c, RECON_AMOUNT_DIFF, on_its_way (r) ? RECON_WAIT : RECON_CHARGE,
-                           on_its_way (r) ? "its last charge is in the site's outbox"
+                           on_its_way (r)   ? "its last charge is in the site's outbox"
                            : *r->m->refused ? refusal (c, r)
-                                          : "its last charge is not at the bank"),
+                                            : "its last charge is not at the bank"),
                   r, j);
     else if ((text = difference (c, r, j)))
         row_fill (row_add (c, RECON_AMOUNT_DIFF, RECON_DECIDE, text), r, j);
@@ -279,10 +285,13 @@ static void job_checks (struct comparing *c, const struct recon_run *r, const st
                                          duration_format (took, text))),
                   r, j);
     if (*j->m->by_hand && !settled (j))
-        row_fill (row_add (c, RECON_BY_HAND, RECON_DECIDE,
-                           arena_printf (arena, r ? "charged by hand by %s" : "charged by hand by %s, and the site has no record of it",
-                                         j->m->by_hand)),
-                  r, j);
+        row_fill (
+            row_add (c, RECON_BY_HAND, RECON_DECIDE,
+                     arena_printf (arena,
+                                   r ? "charged by hand by %s"
+                                     : "charged by hand by %s, and the site has no record of it",
+                                   j->m->by_hand)),
+            r, j);
     if (j->m->rate_version != j->m->rate_due)
         row_fill (row_add (c, RECON_RATE_DIFF, RECON_DECIDE,
                            arena_printf (arena, "priced with rate version %u, due was %u",
@@ -443,8 +452,9 @@ static int by_rm (const void *a, const void *b)
     const struct recon_run *x = *(const struct recon_run *const *)a,
                            *y = *(const struct recon_run *const *)b;
     int c = strcmp (x->m->rm_id, y->m->rm_id);
-    return c ? c : (x->m->charge->start_us > y->m->charge->start_us) -
-                       (x->m->charge->start_us < y->m->charge->start_us);
+    return c ? c
+             : (x->m->charge->start_us > y->m->charge->start_us) -
+                   (x->m->charge->start_us < y->m->charge->start_us);
 }
 
 /* The run of that name for that time: names come round again, and a requeued job has several. */

@@ -71,8 +71,8 @@ struct recon_row {
     enum recon_remedy remedy;
     const char *site_job, *component, *user, *account, *hold_id;
     uint32_t incarnation;
-    uint64_t charge_op; /* the charge that is meant; 0: none */
-    time_us since;      /* when what it is about ended, or should have */
+    uint64_t charge_op;             /* the charge that is meant; 0: none */
+    time_us since;                  /* when what it is about ended, or should have */
     int64_t site_ps_us, bank_ps_us; /* processor-microseconds; -1: that side has nothing */
     credit_micro amount;            /* charged less refunded, or held */
     const char *text;

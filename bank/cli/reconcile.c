@@ -35,8 +35,8 @@ struct reconcile {
 
 static void keep (struct reconcile *rec, void *message)
 {
-    rec->kept = bank_grown (rec->arena, rec->kept, rec->kept_count, &rec->kept_cap, 1,
-                            sizeof (*rec->kept));
+    rec->kept =
+        bank_grown (rec->arena, rec->kept, rec->kept_count, &rec->kept_cap, 1, sizeof (*rec->kept));
     rec->kept[rec->kept_count++] = message;
 }
 
@@ -45,9 +45,8 @@ static int runs_page (struct reconcile *rec, const Nui__Local__V1__RunsRequest *
 {
     struct rpcclient *site = cli_site (rec->ctx, rec->args->site, err);
     ProtobufCMessage *reply = NULL;
-    if (!site ||
-        rpcclient_call (site, &nui__local__v1__stats__descriptor, "Runs", &request->base,
-                        CALL_TIMEOUT_S * US_PER_S, true, &reply, err) < 0)
+    if (!site || rpcclient_call (site, &nui__local__v1__stats__descriptor, "Runs", &request->base,
+                                 CALL_TIMEOUT_S * US_PER_S, true, &reply, err) < 0)
         return err->code;
     keep (rec, reply);
     *out = (Nui__Local__V1__RunsReply *)reply;
@@ -64,7 +63,7 @@ static int runs_take (struct reconcile *rec, Nui__Local__V1__RunsRequest *reques
         if (runs_page (rec, request, &page, err) < 0)
             return err->code;
         b->run = bank_grown (rec->arena, b->run, b->run_count, &rec->run_cap, page->n_runs,
-                        sizeof (*b->run));
+                             sizeof (*b->run));
         for (size_t i = 0; i < page->n_runs; i++) {
             const Nui__Local__V1__Run *m = page->runs[i];
             if (!m->charge)
@@ -102,7 +101,7 @@ static int jobs_take (struct reconcile *rec, Nui__Bank__V1__JobListRequest *requ
         keep (rec, reply);
         page = (Nui__Bank__V1__JobListReply *)reply;
         b->job = bank_grown (rec->arena, b->job, b->job_count, &rec->job_cap, page->n_jobs,
-                        sizeof (*b->job));
+                             sizeof (*b->job));
         for (size_t i = 0; i < page->n_jobs; i++) {
             const Nui__Bank__V1__JobRecord *m = page->jobs[i];
             bool outside = m->end_us < b->from || m->end_us >= b->to;
@@ -118,8 +117,8 @@ static int jobs_take (struct reconcile *rec, Nui__Bank__V1__JobListRequest *requ
 static int strangers_look_up (struct reconcile *rec, struct err *err)
 {
     const char **at_bank, **at_site;
-    uint32_t site_count, bank_count =
-                             recon_strangers (&rec->books, &at_bank, &at_site, &site_count);
+    uint32_t site_count,
+        bank_count = recon_strangers (&rec->books, &at_bank, &at_site, &site_count);
     struct cli_progress *progress =
         cli_progress_start ("looking up", (uint64_t)bank_count + site_count);
     int rc = 0;
@@ -160,7 +159,8 @@ static int books_fill (struct reconcile *rec, struct err *err)
     keep (rec, reply);
     b->hold = ((Nui__Bank__V1__HoldListReply *)reply)->holds;
     b->hold_count = ((Nui__Bank__V1__HoldListReply *)reply)->n_holds;
-    b->holds_settled = rec->waiting < WAITING_MAX; /* the site lists no more of what it gives back */
+    b->holds_settled =
+        rec->waiting < WAITING_MAX; /* the site lists no more of what it gives back */
     return 0;
 }
 
@@ -217,7 +217,8 @@ static ProtobufCMessage *charge_apply (struct reconcile *rec, const struct recon
         open |= strcmp (rec->books.hold[i]->hold_id, row->hold_id) == 0;
     request.key = bank_key (key);
     request.site = bank_text (rec->args->site);
-    request.hold_id = bank_text (open ? row->hold_id : ""); /* the claim says who pays without one */
+    request.hold_id =
+        bank_text (open ? row->hold_id : ""); /* the claim says who pays without one */
     return bank_call (rec->ctx, "Charge", &request.base, err);
 }
 
@@ -332,15 +333,18 @@ static void waiting_tell (const struct reconcile *rec)
 {
     char age[QUANTITY_TEXT_MAX];
     if (rec->waiting)
-        fprintf (stderr, "nui reconcile: %llu messages of site %s to the bank wait, the oldest for %s%s%s\n",
-                 (unsigned long long)rec->waiting, rec->args->site,
-                 duration_format (rec->books.now - rec->waiting_since, age),
-                 *rec->waiting_why ? ": the bank takes none: " : "", rec->waiting_why);
+        fprintf (
+            stderr,
+            "nui reconcile: %llu messages of site %s to the bank wait, the oldest for %s%s%s\n",
+            (unsigned long long)rec->waiting, rec->args->site,
+            duration_format (rec->books.now - rec->waiting_since, age),
+            *rec->waiting_why ? ": the bank takes none: " : "", rec->waiting_why);
     if (rec->refused)
-        fprintf (stderr,
-                 "nui reconcile: %llu messages of site %s were refused by the bank for good; what they leave to be "
-                 "done is a row above\n",
-                 (unsigned long long)rec->refused, rec->args->site);
+        fprintf (
+            stderr,
+            "nui reconcile: %llu messages of site %s were refused by the bank for good; what they leave to be "
+            "done is a row above\n",
+            (unsigned long long)rec->refused, rec->args->site);
     if (!rec->books.holds_settled)
         fprintf (stderr, "nui reconcile: so many that holds were not looked at\n");
 }
@@ -351,22 +355,30 @@ static const char *row_see_to (struct reconcile *rec, const struct recon_row *ro
 {
     if (kept && strcmp (kept->state, "closed") == 0)
         return arena_printf (rec->arena, "explained: %s", kept->note);
-    return rec->args->apply && row->remedy >= RECON_CHARGE ? row_apply (rec, row, kept, failed) : "";
+    return rec->args->apply && row->remedy >= RECON_CHARGE ? row_apply (rec, row, kept, failed)
+                                                           : "";
 }
 
 static int rows_tell (struct reconcile *rec, const struct recon_row *row, uint32_t count,
                       const struct reconrows *kept)
 {
-    static const struct table_column columns[] = {
-        {"row", "Row", TABLE_INT, 0},              {"owner", "Owner", TABLE_TEXT, 0},
-        {"class", "Class", TABLE_TEXT, 0},         {"site_job", "SiteJob", TABLE_TEXT, 0},
-        {"component", "Component", TABLE_TEXT, 0}, {"incarnation", "Inc", TABLE_INT, 0},
-        {"user", "User", TABLE_TEXT, 0},           {"account", "Account", TABLE_TEXT, 0},
-        {"hold", "Hold", TABLE_TEXT, 0},           {"charge", "Charge", TABLE_INT, 0},
-        {"site_ps", "SitePS", TABLE_CREDITS, 0},   {"bank_ps", "BankPS", TABLE_CREDITS, 0},
-        {"amount", "Amount", TABLE_CREDITS, 0},    {"age", "Age", TABLE_DURATION, 0},
-        {"remedy", "Remedy", TABLE_TEXT, 0},       {"done", "Done", TABLE_TEXT, 0},
-        {"text", "Why", TABLE_TEXT, 0}};
+    static const struct table_column columns[] = {{"row", "Row", TABLE_INT, 0},
+                                                  {"owner", "Owner", TABLE_TEXT, 0},
+                                                  {"class", "Class", TABLE_TEXT, 0},
+                                                  {"site_job", "SiteJob", TABLE_TEXT, 0},
+                                                  {"component", "Component", TABLE_TEXT, 0},
+                                                  {"incarnation", "Inc", TABLE_INT, 0},
+                                                  {"user", "User", TABLE_TEXT, 0},
+                                                  {"account", "Account", TABLE_TEXT, 0},
+                                                  {"hold", "Hold", TABLE_TEXT, 0},
+                                                  {"charge", "Charge", TABLE_INT, 0},
+                                                  {"site_ps", "SitePS", TABLE_CREDITS, 0},
+                                                  {"bank_ps", "BankPS", TABLE_CREDITS, 0},
+                                                  {"amount", "Amount", TABLE_CREDITS, 0},
+                                                  {"age", "Age", TABLE_DURATION, 0},
+                                                  {"remedy", "Remedy", TABLE_TEXT, 0},
+                                                  {"done", "Done", TABLE_TEXT, 0},
+                                                  {"text", "Why", TABLE_TEXT, 0}};
     struct table *table = table_create (columns, sizeof (columns) / sizeof (columns[0]));
     bool failed = false;
     struct cli_progress *progress = cli_progress_start ("putting right", count);
@@ -391,10 +403,8 @@ static int compare (struct cli_context *ctx, const struct reconcile_args *args)
     struct reconrows kept = {0};
     int rc;
     struct reconcile rec = {.ctx = ctx, .args = args, .arena = arena_create (0)};
-    rec.books = (struct recon_books){.arena = rec.arena,
-                                     .from = args->period.from,
-                                     .now = clock_now_us (),
-                                     .late = args->late};
+    rec.books = (struct recon_books){
+        .arena = rec.arena, .from = args->period.from, .now = clock_now_us (), .late = args->late};
     rec.books.to = args->period.to ? args->period.to : rec.books.now;
     if (rec.books.to <= rec.books.from) {
         rc = cli_usage ("reconcile", "the period ends before it begins");
@@ -421,7 +431,8 @@ static int reconcile_compare (struct cli_context *ctx, const struct cli_said *sa
 {
     struct reconcile_args args = {.site = said_text (said, "site"),
                                   .sacct = said_text (said, "sacct"),
-                                  .late = said_given (said, "late") ? said_number (said, "late") : 86400 * US_PER_S,
+                                  .late = said_given (said, "late") ? said_number (said, "late")
+                                                                    : 86400 * US_PER_S,
                                   .record = said_flag (said, "record"),
                                   .apply = said_flag (said, "apply")};
     said_period (said, &args.period);
@@ -437,11 +448,14 @@ static const struct cli_option reconcile_options[] = {
     {"site", 0, CLI_OPT_STRING, "SITE", "whose records are compared with the bank's"},
     {"from", 0, CLI_OPT_PAST, "TIME", "what ended from then on; from the beginning when left out"},
     {"to", 0, CLI_OPT_PAST, "TIME", "exclusive; until now when left out"},
-    {"period", 0, CLI_OPT_PERIOD, "PERIOD", "both at once: a month (2026-11), a day (2026-11-21), yesterday"},
+    {"period", 0, CLI_OPT_PERIOD, "PERIOD",
+     "both at once: a month (2026-11), a day (2026-11-21), yesterday"},
     {"sacct", 0, CLI_OPT_STRING, "FILE", "what sacct --parsable2 printed, to be compared too"},
     {"late", 0, CLI_OPT_DURATION, "TIME", "recorded so long after its end is late (1:00:00:00)"},
-    {"record", 0, CLI_OPT_FLAG, NULL, "keeps what was found as rows at the bank; ends those not found again"},
-    {"apply", 0, CLI_OPT_FLAG, NULL, "that, and does what has one right answer: charge, release, refund"},
+    {"record", 0, CLI_OPT_FLAG, NULL,
+     "keeps what was found as rows at the bank; ends those not found again"},
+    {"apply", 0, CLI_OPT_FLAG, NULL,
+     "that, and does what has one right answer: charge, release, refund"},
     {"all", 0, CLI_OPT_FLAG, NULL, "closed rows too"},
     {"owner", 0, CLI_OPT_STRING, "USER", "who sees to the row (who calls)"},
     {"op", 0, CLI_OPT_COUNT, "OPERATION", "that put it right", .min = 1, .max = INT64_MAX},

@@ -44,7 +44,8 @@ int reconrows_read (struct cli_context *ctx, const char *site, bool closed_too, 
         reply = (Nui__Bank__V1__ReconListReply *)message;
         out->page = bank_grown (arena, out->page, out->pages, &pages_cap, 1, sizeof (*out->page));
         out->page[out->pages++] = message;
-        out->row = bank_grown (arena, out->row, out->count, &cap, reply->n_rows, sizeof (*out->row));
+        out->row =
+            bank_grown (arena, out->row, out->count, &cap, reply->n_rows, sizeof (*out->row));
         for (size_t i = 0; i < reply->n_rows; i++)
             if (reply->rows[i]->finding)
                 out->row[out->count++] = reply->rows[i];
@@ -97,7 +98,8 @@ const Nui__Bank__V1__ReconRow *reconrows_of (const struct reconrows *rows,
     if (!row || finding_cmp (row->finding, &f) != 0 || strcmp (row->state, "gone") == 0)
         return NULL;
     bool same = row->finding->amount_micro == f.amount_micro &&
-                row->finding->site_ps_us == f.site_ps_us && row->finding->bank_ps_us == f.bank_ps_us;
+                row->finding->site_ps_us == f.site_ps_us &&
+                row->finding->bank_ps_us == f.bank_ps_us;
     return strcmp (row->state, "open") == 0 || same ? row : NULL;
 }
 
@@ -186,8 +188,9 @@ static void row_cells (struct cli_context *ctx, struct table *table, time_us now
     table_text (table, r->finding->class_);
     table_text (table, r->finding->site_job_id);
     table_int (table, r->finding->incarnation);
-    table_text (table, *r->finding->user ? people ? bank_short_name (r->finding->user) : r->finding->user
-                                         : NULL);
+    table_text (table, *r->finding->user
+                           ? people ? bank_short_name (r->finding->user) : r->finding->user
+                           : NULL);
     table_text (table, *r->finding->account ? r->finding->account : NULL);
     table_credits (table, r->finding->amount_micro);
     table_time (table, r->opened_us);
@@ -203,14 +206,20 @@ static void row_cells (struct cli_context *ctx, struct table *table, time_us now
 
 int reconrows_list (struct cli_context *ctx, const char *site, bool all)
 {
-    static const struct table_column columns[] = {
-        {"row", "Row", TABLE_INT, 0},          {"owner", "Owner", TABLE_TEXT, 0},
-        {"site", "Site", TABLE_TEXT, 0},       {"class", "Class", TABLE_TEXT, 0},
-        {"site_job", "SiteJob", TABLE_TEXT, 0}, {"incarnation", "Inc", TABLE_INT, 0},
-        {"user", "User", TABLE_TEXT, 0},       {"account", "Account", TABLE_TEXT, 0},
-        {"amount", "Amount", TABLE_CREDITS, 0}, {"opened", "Opened", TABLE_TIME, 0},
-        {"age", "Age", TABLE_DURATION, 0},     {"state", "State", TABLE_TEXT, 0},
-        {"op", "Op", TABLE_INT, 0},            {"note", "Note", TABLE_TEXT, 0}};
+    static const struct table_column columns[] = {{"row", "Row", TABLE_INT, 0},
+                                                  {"owner", "Owner", TABLE_TEXT, 0},
+                                                  {"site", "Site", TABLE_TEXT, 0},
+                                                  {"class", "Class", TABLE_TEXT, 0},
+                                                  {"site_job", "SiteJob", TABLE_TEXT, 0},
+                                                  {"incarnation", "Inc", TABLE_INT, 0},
+                                                  {"user", "User", TABLE_TEXT, 0},
+                                                  {"account", "Account", TABLE_TEXT, 0},
+                                                  {"amount", "Amount", TABLE_CREDITS, 0},
+                                                  {"opened", "Opened", TABLE_TIME, 0},
+                                                  {"age", "Age", TABLE_DURATION, 0},
+                                                  {"state", "State", TABLE_TEXT, 0},
+                                                  {"op", "Op", TABLE_INT, 0},
+                                                  {"note", "Note", TABLE_TEXT, 0}};
     struct arena *arena = arena_create (0);
     struct reconrows rows = {0};
     struct err err = {0};
@@ -235,7 +244,8 @@ int reconrows_own (struct cli_context *ctx, const struct cli_said *said)
 {
     struct err err = {0};
     int code;
-    Nui__Bank__V1__ReconSetRequest *request = (Nui__Bank__V1__ReconSetRequest *)cli_request (ctx, said, &code);
+    Nui__Bank__V1__ReconSetRequest *request =
+        (Nui__Bank__V1__ReconSetRequest *)cli_request (ctx, said, &code);
     char uri[PRINCIPAL_URI_MAX];
     const char *owner = said_text (said, "owner");
     struct tlsid *me = owner ? NULL : cli_identity (ctx, &err);
@@ -244,6 +254,7 @@ int reconrows_own (struct cli_context *ctx, const struct cli_said *said)
     if (owner ? cli_identity_of (ctx, owner, uri, &err) < 0 : !me)
         return cli_fail ("reconcile", &err);
     request->owner = me ? principal_uri (tlsid_self (me), uri) : uri;
-    return cli_send_request (ctx, said, &request->base,
-                             arena_printf (said->arena, "row {row} is %s's", bank_short_name (uri)));
+    return cli_send_request (
+        ctx, said, &request->base,
+        arena_printf (said->arena, "row {row} is %s's", bank_short_name (uri)));
 }

@@ -39,12 +39,15 @@ static void net_cell (struct table *table, const ProtobufCMessage *message)
 static int usage_print (struct cli_context *ctx, char *const *by, int count,
                         const Nui__Bank__V1__UsageReply *reply)
 {
-    static const struct table_column key[] = {
-        {"user", "User", TABLE_IDENTITY},   {"project", "Project", TABLE_TEXT},
-        {"site", "Site", TABLE_TEXT},       {"account", "Account", TABLE_TEXT},
-        {"funder", "Funder", TABLE_TEXT},   {"grant", "Grant", TABLE_TEXT},
-        {"qos", "QoS", TABLE_TEXT},         {"machine", "Machine", TABLE_TEXT},
-        {"from", "From", TABLE_TEXT, .from = "period"}};
+    static const struct table_column key[] = {{"user", "User", TABLE_IDENTITY},
+                                              {"project", "Project", TABLE_TEXT},
+                                              {"site", "Site", TABLE_TEXT},
+                                              {"account", "Account", TABLE_TEXT},
+                                              {"funder", "Funder", TABLE_TEXT},
+                                              {"grant", "Grant", TABLE_TEXT},
+                                              {"qos", "QoS", TABLE_TEXT},
+                                              {"machine", "Machine", TABLE_TEXT},
+                                              {"from", "From", TABLE_TEXT, .from = "period"}};
     static const struct table_column sum[] = {{"jobs", "Jobs", TABLE_INT},
                                               {"charged", "Charged", TABLE_CREDITS},
                                               {"refunded", "Refunded", TABLE_CREDITS},
@@ -63,14 +66,16 @@ static int usage_run (struct cli_context *ctx, const struct cli_said *said)
 {
     const char *words = said_text (said, "by");
     char *by[BY_MAX];
-    int rc, count = bank_split (arena_strdup (said->arena, words ? words : "account,user"), by, BY_MAX);
+    int rc,
+        count = bank_split (arena_strdup (said->arena, words ? words : "account,user"), by, BY_MAX);
     for (int i = 0; i < count; i++)
         if (key_of (by[i]) < 0)
             count = -1;
     if (count < 1)
         return cli_usage ("usage", "--by takes one or more of user,project,site,account,funder,"
                                    "grant,qos,machine, and one of day,week,month");
-    Nui__Bank__V1__UsageRequest *request = (Nui__Bank__V1__UsageRequest *)cli_request (ctx, said, &rc);
+    Nui__Bank__V1__UsageRequest *request =
+        (Nui__Bank__V1__UsageRequest *)cli_request (ctx, said, &rc);
     if (!request)
         return rc;
     request->n_by = (size_t)count;
@@ -92,7 +97,9 @@ static const struct cli_option usage_options[] = {
     {0}};
 
 static const struct cli_form usage_forms[] = {
-    {"[-A ACCOUNT] [--by KEY,KEY] [--from TIME] [--to TIME | --period PERIOD]", usage_run, .method = "Usage"}, {0}};
+    {"[-A ACCOUNT] [--by KEY,KEY] [--from TIME] [--to TIME | --period PERIOD]", usage_run,
+     .method = "Usage"},
+    {0}};
 
 const struct cli_command usage_command = {
     .name = "usage",

@@ -2,17 +2,29 @@
 
 #include <string.h>
 
-enum field { F_ID, F_SUBMIT, F_START, F_END, F_PROCS, F_ELAPSED, F_USER, F_ACCOUNT, F_STATE, FIELDS };
+enum field {
+    F_ID,
+    F_SUBMIT,
+    F_START,
+    F_END,
+    F_PROCS,
+    F_ELAPSED,
+    F_USER,
+    F_ACCOUNT,
+    F_STATE,
+    FIELDS
+};
 
 static const struct {
     const char *name;
     enum field field;
     bool better; /* than the other one of that meaning */
-} known[] = {{"JobIDRaw", F_ID, true},     {"JobID", F_ID, false},      {"Submit", F_SUBMIT, true},
-             {"Start", F_START, true},     {"End", F_END, true},        {"AllocCPUS", F_PROCS, true},
-             {"NCPUS", F_PROCS, false},    {"ElapsedRaw", F_ELAPSED, true},
-             {"Elapsed", F_ELAPSED, false}, {"User", F_USER, true},     {"Account", F_ACCOUNT, true},
-             {"State", F_STATE, true}};
+} known[] = {{"JobIDRaw", F_ID, true},      {"JobID", F_ID, false},
+             {"Submit", F_SUBMIT, true},    {"Start", F_START, true},
+             {"End", F_END, true},          {"AllocCPUS", F_PROCS, true},
+             {"NCPUS", F_PROCS, false},     {"ElapsedRaw", F_ELAPSED, true},
+             {"Elapsed", F_ELAPSED, false}, {"User", F_USER, true},
+             {"Account", F_ACCOUNT, true},  {"State", F_STATE, true}};
 
 enum { COLUMNS_MAX = 256 };
 
@@ -28,8 +40,8 @@ static char *cell (char **rest)
 
 static int header_read (const char *name, char *line, int column[FIELDS], struct err *err)
 {
-    static const char *const must[FIELDS] = {[F_ID] = "JobIDRaw", [F_END] = "End",
-                                             [F_PROCS] = "AllocCPUS", [F_ELAPSED] = "ElapsedRaw"};
+    static const char *const must[FIELDS] = {
+        [F_ID] = "JobIDRaw", [F_END] = "End", [F_PROCS] = "AllocCPUS", [F_ELAPSED] = "ElapsedRaw"};
     for (int f = 0; f < FIELDS; f++)
         column[f] = -1;
     int at = 0;
@@ -73,7 +85,9 @@ static int job_read (char *line, const int column[FIELDS], struct sacct_job *out
         return ERR_NOT_FOUND;
     if (!value[F_ID][0])
         return err_set (err, ERR_INVALID, "a job without an id");
-    *out = (struct sacct_job){.id = value[F_ID], .user = value[F_USER], .account = value[F_ACCOUNT],
+    *out = (struct sacct_job){.id = value[F_ID],
+                              .user = value[F_USER],
+                              .account = value[F_ACCOUNT],
                               .state = value[F_STATE]};
     if ((rc = moment_read (value[F_SUBMIT], &out->submit, err)) < 0 ||
         (rc = moment_read (value[F_START], &out->start, err)) < 0 ||

@@ -60,8 +60,9 @@ int bank_split (char *text, char **part, int max)
     return count;
 }
 
-static ProtobufCMessage *service_call (struct cli_context *ctx, const struct cli_said *said, const char *method,
-                                       const ProtobufCMessage *request, struct err *err)
+static ProtobufCMessage *service_call (struct cli_context *ctx, const struct cli_said *said,
+                                       const char *method, const ProtobufCMessage *request,
+                                       struct err *err)
 {
     (void)said;
     return bank_call (ctx, method, request, err);
@@ -69,7 +70,8 @@ static ProtobufCMessage *service_call (struct cli_context *ctx, const struct cli
 
 const struct cli_service bank_service = {&nui__bank__v1__bank__descriptor, service_call};
 
-bool bank_account (struct cli_context *ctx, const struct cli_said *said, char **account_out, int *rc)
+bool bank_account (struct cli_context *ctx, const struct cli_said *said, char **account_out,
+                   int *rc)
 {
     struct err err = {0};
     const char *account = said_text (said, "account");
@@ -98,8 +100,8 @@ int bank_user_scope (struct cli_context *ctx, const char *word, char *buf, size_
     return 0;
 }
 
-int bank_take_scopes (struct cli_context *ctx, const struct cli_said *said, const struct cli_option *option,
-                      ProtobufCMessage *request, struct err *err)
+int bank_take_scopes (struct cli_context *ctx, const struct cli_said *said,
+                      const struct cli_option *option, ProtobufCMessage *request, struct err *err)
 {
     const struct cli_list *words = &said_value (said, option)->list;
     Nui__Bank__V1__Scope **list = arena_array (said->arena, BANK_SCOPES_MAX, sizeof *list);
@@ -112,7 +114,8 @@ int bank_take_scopes (struct cli_context *ctx, const struct cli_said *said, cons
             return err_set (err, ERR_INVALID,
                             "--for takes user=, site=, machine= or qos= and a "
                             "name, -NAME or ANY");
-        list[i] = (Nui__Bank__V1__Scope *)message_new (&nui__bank__v1__scope__descriptor, said->arena);
+        list[i] =
+            (Nui__Bank__V1__Scope *)message_new (&nui__bank__v1__scope__descriptor, said->arena);
         list[i]->kind = arena_printf (said->arena, "%.*s", (int)(name - word), word);
         list[i]->name = bank_text (name + 1);
         if (strcmp (list[i]->kind, "user") == 0) {
@@ -126,7 +129,8 @@ int bank_take_scopes (struct cli_context *ctx, const struct cli_said *said, cons
 }
 
 /* A message that a field of the request is to hold, which is made when first needed. */
-static ProtobufCMessage *part_of (const struct cli_said *said, ProtobufCMessage *request, const char *name)
+static ProtobufCMessage *part_of (const struct cli_said *said, ProtobufCMessage *request,
+                                  const char *name)
 {
     const ProtobufCFieldDescriptor *field = message_field (request->descriptor, name);
     ProtobufCMessage *part = message_new (field->descriptor, said->arena);
@@ -134,8 +138,8 @@ static ProtobufCMessage *part_of (const struct cli_said *said, ProtobufCMessage 
     return part;
 }
 
-int bank_take_nodes (struct cli_context *ctx, const struct cli_said *said, const struct cli_option *option,
-                     ProtobufCMessage *request, struct err *err)
+int bank_take_nodes (struct cli_context *ctx, const struct cli_said *said,
+                     const struct cli_option *option, ProtobufCMessage *request, struct err *err)
 {
     const struct cli_list *words = &said_value (said, option)->list;
     Nui__Bank__V1__Asked *asked = (Nui__Bank__V1__Asked *)part_of (said, request, "asked");
@@ -148,9 +152,10 @@ int bank_take_nodes (struct cli_context *ctx, const struct cli_said *said, const
         char *end = NULL;
         long procs = equals ? strtol (equals + 1, &end, 10) : 0;
         if (procs < 1 || *end || equals == text || equals - text > 63)
-            return err_set (err, ERR_INVALID, "--node-type takes NAME=PROCESSORS, not '%.80s'", text);
-        Nui__Bank__V1__NodeShare *share =
-            (Nui__Bank__V1__NodeShare *)message_new (&nui__bank__v1__node_share__descriptor, said->arena);
+            return err_set (err, ERR_INVALID, "--node-type takes NAME=PROCESSORS, not '%.80s'",
+                            text);
+        Nui__Bank__V1__NodeShare *share = (Nui__Bank__V1__NodeShare *)message_new (
+            &nui__bank__v1__node_share__descriptor, said->arena);
         share->type = arena_printf (said->arena, "%.*s", (int)(equals - text), text);
         share->procs = procs;
         asked->nodes[asked->n_nodes++] = share;
@@ -158,8 +163,8 @@ int bank_take_nodes (struct cli_context *ctx, const struct cli_said *said, const
     return 0;
 }
 
-int bank_take_claim (struct cli_context *ctx, const struct cli_said *said, const struct cli_option *option,
-                     ProtobufCMessage *request, struct err *err)
+int bank_take_claim (struct cli_context *ctx, const struct cli_said *said,
+                     const struct cli_option *option, ProtobufCMessage *request, struct err *err)
 {
     Nui__Bank__V1__SiteClaim *claim = (Nui__Bank__V1__SiteClaim *)part_of (said, request, "claim");
     char uri[PRINCIPAL_URI_MAX];

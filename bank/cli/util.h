@@ -26,12 +26,14 @@ extern const struct cli_service bank_service;
 enum { BANK_SCOPES_MAX = 64, BANK_NODE_TYPES_MAX = 32 };
 
 /* --account, else ACCOUNT of nui.cfg; false after a usage error. */
-bool bank_account (struct cli_context *ctx, const struct cli_said *said, char **account_out, int *rc);
+bool bank_account (struct cli_context *ctx, const struct cli_said *said, char **account_out,
+                   int *rc);
 
 /* Options that several commands have. */
-cli_take bank_take_scopes; /* --for: "site=alpha", "user=-bob", "qos=ANY"; users by name or identity */
-cli_take bank_take_nodes;  /* --node-type: "fat=4", into `asked` */
-cli_take bank_take_claim;  /* --user, with --account, into `claim` */
+cli_take
+    bank_take_scopes; /* --for: "site=alpha", "user=-bob", "qos=ANY"; users by name or identity */
+cli_take bank_take_nodes; /* --node-type: "fat=4", into `asked` */
+cli_take bank_take_claim; /* --user, with --account, into `claim` */
 #define BANK_SCOPE_OPTION                                                                          \
     {                                                                                              \
         "for", 0, CLI_OPT_LIST, "KIND=NAME",                                                       \
@@ -57,8 +59,7 @@ cli_take bank_take_claim;  /* --user, with --account, into `claim` */
         {"machine", 0, CLI_OPT_STRING, "NAME", "machine: what rates may look at"},                 \
     {                                                                                              \
         "node-type", 0, CLI_OPT_LIST, "NAME=PROCS",                                                \
-            "processors on nodes of each type; else those of the dearest",                         \
-            .take = bank_take_nodes                                                                \
+            "processors on nodes of each type; else those of the dearest", .take = bank_take_nodes \
     }
 
 /* "bob", "-bob", "ANY", "MEMBERS" or an identity -> as the bank wants it. */

@@ -43,7 +43,7 @@ static uint64_t ack_note (struct ledger_site *site, uint64_t sequence)
 }
 
 uint64_t site_arrived (struct ledger_view *view, const char *name, uint64_t sequence,
-                         struct ledger_outcome *out)
+                       struct ledger_outcome *out)
 {
     struct ledger_site *site = ledger_site_of (view, name);
     uint64_t before = site->acked;

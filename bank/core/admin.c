@@ -92,7 +92,8 @@ void decide_member (struct ledger_view *view, const struct ledger_request *req,
     struct ledger_membership *m = ledger_membership_of (view, person->id, project->id);
     if (m && m->valid_to != TIME_US_MAX)
         m = NULL;
-    bool led = m && strcmp (m->role, "lead") == 0, leads = !req->member.remove && strcmp (role, "lead") == 0;
+    bool led = m && strcmp (m->role, "lead") == 0,
+         leads = !req->member.remove && strcmp (role, "lead") == 0;
     if (led && !leads && project->leads == 1 && strcmp (req->client, req->member.identity) == 0) {
         outcome_refuse (view, out, ERR_CONFLICT, true,
                         "%s is the last lead of project %s: make somebody else one first",
@@ -315,9 +316,10 @@ static bool deposited_before (struct ledger_view *view, const struct ledger_requ
     for (uint32_t i = 0; looks && i < account->alloc_count; i++) {
         if (strcmp (account->alloc[i]->reference, req->deposit.reference) != 0)
             continue;
-        outcome_refuse (view, out, ERR_EXISTS, true,
-                        "account %s has got a deposit of reference %s already, alloc.%lld: say that this is another one (--again)",
-                        account->name, req->deposit.reference, (long long)account->alloc[i]->id);
+        outcome_refuse (
+            view, out, ERR_EXISTS, true,
+            "account %s has got a deposit of reference %s already, alloc.%lld: say that this is another one (--again)",
+            account->name, req->deposit.reference, (long long)account->alloc[i]->id);
         return true;
     }
     return false;
@@ -334,8 +336,8 @@ void decide_deposit (struct ledger_view *view, const struct ledger_request *req,
     if (deposit_malformed (view, req, out))
         return;
     struct ledger_account *account = project_account (view, req->deposit.account, out);
-    if (!account || too_much (view, "deposit", account, amount, out) || deposit_grant_refused (view, req, out) ||
-        deposited_before (view, req, account, out))
+    if (!account || too_much (view, "deposit", account, amount, out) ||
+        deposit_grant_refused (view, req, out) || deposited_before (view, req, account, out))
         return;
     struct ledger_alloc *alloc =
         ledger_add_alloc (view, view->next.allocation++, account->id, from, to);
@@ -375,11 +377,14 @@ static const char *refunds_text (struct ledger_view *view, const struct ledger_r
     char a[QUANTITY_TEXT_MAX];
     const char *text = r->on ? "what it failed is given back" : "what it failed is charged";
     if (r->on && r->cap)
-        text = arena_printf (view->arena, "%s, at most what %s cost", text, duration_format (r->cap, a));
+        text = arena_printf (view->arena, "%s, at most what %s cost", text,
+                             duration_format (r->cap, a));
     if (r->on && r->minimum)
-        text = arena_printf (view->arena, "%s, from %s credits on", text, credit_format (r->minimum, a));
+        text = arena_printf (view->arena, "%s, from %s credits on", text,
+                             credit_format (r->minimum, a));
     if (r->on && r->window)
-        text = arena_printf (view->arena, "%s, charged within %s", text, duration_format (r->window, a));
+        text = arena_printf (view->arena, "%s, charged within %s", text,
+                             duration_format (r->window, a));
     return text;
 }
 
@@ -390,8 +395,9 @@ static bool given_refused (struct ledger_view *view, const struct ledger_nodes_g
                 given->memory_mb <= INT64_C (1) << 50 && given->overrun >= 0 &&
                 given->overrun <= PRICE_TIME_US_MAX;
     if (!good)
-        outcome_refuse (view, out, ERR_INVALID, false,
-                        "site: processors of a node, memory of a processor, or how long jobs may run on, are out of bounds");
+        outcome_refuse (
+            view, out, ERR_INVALID, false,
+            "site: processors of a node, memory of a processor, or how long jobs may run on, are out of bounds");
     return !good;
 }
 
@@ -410,9 +416,11 @@ static const char *given_text (struct ledger_view *view, const struct ledger_nod
     char a[QUANTITY_TEXT_MAX];
     const char *text = "";
     if (given->procs)
-        text = arena_printf (view->arena, "; gives whole nodes of %lld processors", (long long)given->procs);
+        text = arena_printf (view->arena, "; gives whole nodes of %lld processors",
+                             (long long)given->procs);
     if (given->memory_mb)
-        text = arena_printf (view->arena, "%s; %lld MB go with a processor", text, (long long)given->memory_mb);
+        text = arena_printf (view->arena, "%s; %lld MB go with a processor", text,
+                             (long long)given->memory_mb);
     if (given->overrun)
         text = arena_printf (view->arena, "%s; jobs may run on for %s", text,
                              duration_format (given->overrun, a));

@@ -26,13 +26,15 @@ struct parts {
 
 static int by_number (const void *a, const void *b)
 {
-    const struct ledger_alloc *x = *(struct ledger_alloc *const *)a, *y = *(struct ledger_alloc *const *)b;
+    const struct ledger_alloc *x = *(struct ledger_alloc *const *)a,
+                              *y = *(struct ledger_alloc *const *)b;
     return (x->id > y->id) - (x->id < y->id);
 }
 
 static struct parts award_parts (struct ledger_view *view, const struct ledger_grant *grant)
 {
-    struct parts parts = {.item = arena_array (view->arena, view->allocs.count, sizeof (*parts.item))};
+    struct parts parts = {.item =
+                              arena_array (view->arena, view->allocs.count, sizeof (*parts.item))};
     for (uint32_t i = 0; i < view->allocs.count; i++) {
         struct ledger_alloc *alloc = view->allocs.item[i];
         if (alloc->grant_id == grant->id)
@@ -49,7 +51,8 @@ static struct ledger_grant *award_open (struct ledger_view *view, const struct l
     struct ledger_grant *grant = ledger_grant_by_id (view, req->award.grant_id);
     long long id = (long long)req->award.grant_id;
     if (!req->award.reason[0])
-        outcome_refuse (view, out, ERR_INVALID, false, "%s: say why, with a reason", out->operation);
+        outcome_refuse (view, out, ERR_INVALID, false, "%s: say why, with a reason",
+                        out->operation);
     else if (!grant)
         outcome_refuse (view, out, ERR_NOT_FOUND, true, "there is no grant grant.%lld", id);
     else if (grant->revoked_op_id)
@@ -59,8 +62,9 @@ static struct ledger_grant *award_open (struct ledger_view *view, const struct l
     return NULL;
 }
 
-static void award_done (struct ledger_view *view, const struct ledger_grant *grant, const struct ledger_request *req,
-                        const char *what, struct ledger_outcome *out)
+static void award_done (struct ledger_view *view, const struct ledger_grant *grant,
+                        const struct ledger_request *req, const char *what,
+                        struct ledger_outcome *out)
 {
     about_add (view, "grant", grant->id);
     about_add (view, "account", grant->account_id);
@@ -93,11 +97,12 @@ void decide_grant_extend (struct ledger_view *view, const struct ledger_request 
     for (uint32_t i = 0; i < parts.count; i++)
         last = parts.item[i]->valid_to > last ? parts.item[i]->valid_to : last;
     if (last <= view->now || end <= last) {
-        outcome_refuse (view, out, ERR_CONFLICT, true, "grant-extend: grant.%lld %s%s", (long long)grant->id,
-                        last <= view->now     ? "has ended: what it had left is gone"
-                        : last == TIME_US_MAX ? "has no end"
-                                              : "does not end before ",
-                        last <= view->now || last == TIME_US_MAX ? "" : time_format_iso (last, was));
+        outcome_refuse (
+            view, out, ERR_CONFLICT, true, "grant-extend: grant.%lld %s%s", (long long)grant->id,
+            last <= view->now     ? "has ended: what it had left is gone"
+            : last == TIME_US_MAX ? "has no end"
+                                  : "does not end before ",
+            last <= view->now || last == TIME_US_MAX ? "" : time_format_iso (last, was));
         return;
     }
     for (uint32_t i = 0; i < parts.count; i++)
@@ -110,14 +115,15 @@ void decide_grant_extend (struct ledger_view *view, const struct ledger_request 
 }
 
 /* More goes to the allocation that the grant was given as. */
-static bool award_raise (struct ledger_view *view, const struct ledger_grant *grant, credit_micro more,
-                         struct ledger_outcome *out)
+static bool award_raise (struct ledger_view *view, const struct ledger_grant *grant,
+                         credit_micro more, struct ledger_outcome *out)
 {
     struct ledger_alloc *alloc = ledger_alloc_by_id (view, grant->alloc_id);
     struct ledger_account *account = ledger_account_by_id (view, grant->account_id);
     if (!alloc || alloc->valid_to <= view->now || account->closed) {
-        outcome_refuse (view, out, ERR_CONFLICT, true, "grant-amend: %s, which grant.%lld was given to, %s",
-                        account->name, (long long)grant->id,
+        outcome_refuse (view, out, ERR_CONFLICT, true,
+                        "grant-amend: %s, which grant.%lld was given to, %s", account->name,
+                        (long long)grant->id,
                         account->closed ? "is closed" : "has it no longer: it has ended there");
         return false;
     }
@@ -139,11 +145,13 @@ static credit_micro award_free (const struct ledger_view *view, const struct led
 {
     const struct ledger_account *account = ledger_account_by_id (view, alloc->account_id);
     bool owes = funds_overdrawn (account) || funds_debt (view, account);
-    return owes || alloc->valid_to <= view->now || alloc->posted <= alloc->held ? 0 : alloc->posted - alloc->held;
+    return owes || alloc->valid_to <= view->now || alloc->posted <= alloc->held
+               ? 0
+               : alloc->posted - alloc->held;
 }
 
-static credit_micro award_take (struct ledger_view *view, struct journal *j, struct ledger_alloc *alloc,
-                                credit_micro most)
+static credit_micro award_take (struct ledger_view *view, struct journal *j,
+                                struct ledger_alloc *alloc, credit_micro most)
 {
     credit_micro free = award_free (view, alloc), take = free < most ? free : most;
     if (take == 0)
@@ -154,8 +162,8 @@ static credit_micro award_take (struct ledger_view *view, struct journal *j, str
 }
 
 /* Less is taken where it was given to first, then from what was passed on last. */
-static bool award_lower (struct ledger_view *view, const struct ledger_grant *grant, credit_micro total,
-                         credit_micro less, struct ledger_outcome *out)
+static bool award_lower (struct ledger_view *view, const struct ledger_grant *grant,
+                         credit_micro total, credit_micro less, struct ledger_outcome *out)
 {
     char is[QUANTITY_TEXT_MAX], most[QUANTITY_TEXT_MAX], to[QUANTITY_TEXT_MAX];
     const struct parts parts = award_parts (view, grant);
@@ -163,10 +171,11 @@ static bool award_lower (struct ledger_view *view, const struct ledger_grant *gr
     for (uint32_t i = 0; i < parts.count; i++)
         free += award_free (view, parts.item[i]);
     if (free < less) {
-        outcome_refuse (view, out, ERR_CONFLICT, true,
-                        "grant-amend: %s of the %s credits of grant.%lld are neither spent, held nor ended: it cannot be of %s",
-                        credit_format ((credit_micro)free, most), credit_format (total, is), (long long)grant->id,
-                        credit_format (total - less, to));
+        outcome_refuse (
+            view, out, ERR_CONFLICT, true,
+            "grant-amend: %s of the %s credits of grant.%lld are neither spent, held nor ended: it cannot be of %s",
+            credit_format ((credit_micro)free, most), credit_format (total, is),
+            (long long)grant->id, credit_format (total - less, to));
         return false;
     }
     struct journal j = {.view = view, .effective_at = view->now};
@@ -194,8 +203,8 @@ void decide_grant_amend (struct ledger_view *view, const struct ledger_request *
     for (uint32_t i = 0; i < parts.count; i++)
         total += parts.item[i]->granted;
     if (total == req->award.amount || total > INT64_MAX) {
-        outcome_refuse (view, out, total > INT64_MAX ? ERR_LIMIT : ERR_EXISTS, true, "grant-amend: grant.%lld is of %s",
-                        (long long)grant->id,
+        outcome_refuse (view, out, total > INT64_MAX ? ERR_LIMIT : ERR_EXISTS, true,
+                        "grant-amend: grant.%lld is of %s", (long long)grant->id,
                         total > INT64_MAX ? "more than can be told" : "that amount already");
         return;
     }
@@ -204,8 +213,8 @@ void decide_grant_amend (struct ledger_view *view, const struct ledger_request *
                      : !award_lower (view, grant, now, now - amount, out))
         return;
     award_done (view, grant, req,
-                arena_printf (view->arena, "amended from %s to %s credits", credit_format (now, was),
-                              credit_format (amount, is)),
+                arena_printf (view->arena, "amended from %s to %s credits",
+                              credit_format (now, was), credit_format (amount, is)),
                 out);
 }
 
@@ -240,8 +249,9 @@ void decide_grant_revoke (struct ledger_view *view, const struct ledger_request 
     journal_close (&j);
     grant->revoked_op_id = view->next.op;
     grant->revoked_dirty = true;
-    award_done (view, grant, req,
-                arena_printf (view->arena, "revoked, %s credits taken back",
-                              credit_format (back > INT64_MAX ? INT64_MAX : (credit_micro)back, text)),
-                out);
+    award_done (
+        view, grant, req,
+        arena_printf (view->arena, "revoked, %s credits taken back",
+                      credit_format (back > INT64_MAX ? INT64_MAX : (credit_micro)back, text)),
+        out);
 }

@@ -35,7 +35,8 @@ int64_t bounds_pe (const struct ledger_site *site, int64_t procs, int64_t memory
 {
     __int128 most = (__int128)procs * 1000;
     if (site->given.memory_mb > 0) {
-        __int128 by_memory = ((__int128)memory_mb * 1000 + site->given.memory_mb - 1) / site->given.memory_mb;
+        __int128 by_memory =
+            ((__int128)memory_mb * 1000 + site->given.memory_mb - 1) / site->given.memory_mb;
         most = by_memory > most ? by_memory : most;
     }
     return most > PRICE_PROCS_MAX * 1000 ? PRICE_PROCS_MAX * 1000 : (int64_t)most;
@@ -68,7 +69,7 @@ bool bounds_refused (struct ledger_view *view, const struct ledger_hold_ask *ask
 struct limits {
     int64_t procs, pe_milli;
     duration_us time;
-    time_us begin; /* 0: whenever */
+    time_us begin;     /* 0: whenever */
     const char *since; /* what it cannot have begun before */
 };
 

@@ -58,8 +58,8 @@ static struct ledger_account *unheld_account (struct ledger_view *view,
 }
 
 /* The signed job's first charge without a hold: it counts among what the job has had. */
-static void unheld_keep (struct ledger_view *view, const struct ledger_request *req, const struct posting *p,
-                         const struct ledger_usage *usage)
+static void unheld_keep (struct ledger_view *view, const struct ledger_request *req,
+                         const struct posting *p, const struct ledger_usage *usage)
 {
     const struct ledger_signature *s = req->charge.signature;
     if (!p->hold && p->account && s)
@@ -104,13 +104,13 @@ struct tariff {
     uint32_t version; /* 0: no card was known */
     struct price_terms terms;
     struct price_use use;
-    bool free;       /* the card charges successful jobs only, and this is none (yet) */
-    const char *why; /* the card has nothing for it: suspense */
-    struct ledger_pin *pin;   /* whose rates it has; NULL: no quote's */
-    const char *no_pin;       /* why the quote that the job names does not count */
-    struct price_use own;     /* of the use: what the user signed for */
-    const char *beyond;       /* why it is less; "": it is not */
-    bool unsigned_for;        /* it is nothing: nobody has signed for the job here */
+    bool free;              /* the card charges successful jobs only, and this is none (yet) */
+    const char *why;        /* the card has nothing for it: suspense */
+    struct ledger_pin *pin; /* whose rates it has; NULL: no quote's */
+    const char *no_pin;     /* why the quote that the job names does not count */
+    struct price_use own;   /* of the use: what the user signed for */
+    const char *beyond;     /* why it is less; "": it is not */
+    bool unsigned_for;      /* it is nothing: nobody has signed for the job here */
     credit_micro total, own_total; /* so far */
 };
 
@@ -155,8 +155,9 @@ static struct tariff charge_tariff (struct ledger_view *view, const struct ledge
                                .start = req->charge.start,
                                .cpu = req->charge.cpu,
                                .pe_milli = req->charge.ask.pe_milli}};
-    const struct ledger_rate *card = hold ? rate_version (view, req->charge.job.site, hold->rate_version)
-                                          : unheld_card (view, req, &t);
+    const struct ledger_rate *card =
+        hold ? rate_version (view, req->charge.job.site, hold->rate_version)
+             : unheld_card (view, req, &t);
     t.terms = price_terms_plain (PRICE_ONE);
     t.version = hold ? hold->rate_version : card ? card->version : 0;
     if (card && !hold)
@@ -224,7 +225,8 @@ static int charge_totals (struct ledger_view *view, const struct ledger_request 
         return 0;
     }
     t->beyond = bounds_cut (view, req, hold, &t->own);
-    if (t->beyond[0] && !t->free && price_compute (&t->terms, &t->own, PRICE_CHARGE, &t->own_total, err) < 0)
+    if (t->beyond[0] && !t->free &&
+        price_compute (&t->terms, &t->own, PRICE_CHARGE, &t->own_total, err) < 0)
         return err->code;
     t->own_total = t->own_total < t->total ? t->own_total : t->total;
     within_cost (view, req, hold, t);
@@ -261,12 +263,15 @@ static void dispute_open (struct posting *p, const struct ledger_request *req,
 }
 
 /* ", of which 3 credits are disputed: ran 02:00:00, 01:00:00 are allowed" for what people read; "" where nothing is. */
-static const char *dispute_note (struct ledger_view *view, const struct tariff *tariff, credit_micro amount)
+static const char *dispute_note (struct ledger_view *view, const struct tariff *tariff,
+                                 credit_micro amount)
 {
     char a[QUANTITY_TEXT_MAX];
-    return amount == 0 ? ""
-                       : arena_printf (view->arena, ", of which %s credits are disputed, beyond what was signed: %s",
-                                       credit_format (amount, a), tariff->beyond);
+    return amount == 0
+               ? ""
+               : arena_printf (view->arena,
+                               ", of which %s credits are disputed, beyond what was signed: %s",
+                               credit_format (amount, a), tariff->beyond);
 }
 
 static void charge_apply (struct posting *p, const struct ledger_request *req,
@@ -276,7 +281,8 @@ static void charge_apply (struct posting *p, const struct ledger_request *req,
     struct ledger_usage *usage = charge_usage (view, req, p);
     credit_micro before = usage->total, paid = before - usage->disputed;
     credit_micro amount = tariff->total > before ? tariff->total - before : 0;
-    credit_micro unpaid = tariff->own_total > paid ? tariff->own_total - paid : 0, own = unpaid < amount ? unpaid : amount;
+    credit_micro unpaid = tariff->own_total > paid ? tariff->own_total - paid : 0,
+                 own = unpaid < amount ? unpaid : amount;
     char formula[PRICE_FORMULA_MAX];
 
     posting_pay (p, own);
@@ -416,8 +422,9 @@ static void release_decided (struct ledger_view *view, const struct ledger_reque
     /* The names of a bank that was restored come again: whoever says which job's hold it is meant that one. */
     if (req->release.site_job && req->release.site_job[0] &&
         strcmp (p.hold->job.site_job, req->release.site_job) != 0) {
-        outcome_refuse (view, out, ERR_NOT_FOUND, true, "release: site %s has no hold %s for job %s",
-                        p.hold->job.site, req->release.hold_id, req->release.site_job);
+        outcome_refuse (view, out, ERR_NOT_FOUND, true,
+                        "release: site %s has no hold %s for job %s", p.hold->job.site,
+                        req->release.hold_id, req->release.site_job);
         return;
     }
     out->site = p.hold->job.site;

@@ -28,7 +28,8 @@ uint32_t shares_free (struct ledger_view *view, const char *what, const char *ag
         struct ledger_alloc *alloc = account->alloc[i];
         credit_micro free = alloc->posted - alloc->held;
         bool meant = alloc_id ? alloc->id == alloc_id : alloc->valid_from <= view->now;
-        if (!meant || alloc->valid_to <= view->now || free <= 0 || (moves && freeze_of_grant (view, alloc)) ||
+        if (!meant || alloc->valid_to <= view->now || free <= 0 ||
+            (moves && freeze_of_grant (view, alloc)) ||
             (agency && strcmp (agency, alloc->giver) != 0))
             continue;
         credit_micro take = free < rest ? free : rest;
@@ -62,8 +63,8 @@ void decide_withdraw (struct ledger_view *view, const struct ledger_request *req
     if (amount_refused (view, "withdraw", req->withdraw.amount, out) ||
         !(account = project_account (view, req->withdraw.account, out)))
         return;
-    uint32_t count = shares_free (view, "withdraw", req->agency, false, account, req->withdraw.allocation_id,
-                                  req->withdraw.amount, &share, out);
+    uint32_t count = shares_free (view, "withdraw", req->agency, false, account,
+                                  req->withdraw.allocation_id, req->withdraw.amount, &share, out);
     if (count == 0)
         return;
     struct journal j = {.view = view, .effective_at = view->now};
@@ -107,7 +108,9 @@ static struct ledger_alloc *share_arrive (struct ledger_view *view, struct journ
     fresh->granted = fresh->posted = share->amount;
     fresh->grant_id = share->alloc->grant_id;
     fresh->split_from = req->kind == LEDGER_SPLIT ? share->alloc->id : 0;
-    fresh->giver = share->alloc->grant_id || req->agency || req->kind == LEDGER_SPLIT ? share->alloc->giver : "";
+    fresh->giver = share->alloc->grant_id || req->agency || req->kind == LEDGER_SPLIT
+                       ? share->alloc->giver
+                       : "";
     fresh->description =
         arena_printf (view->arena, "from %s alloc.%lld%s%s", from->name,
                       (long long)share->alloc->id, description[0] ? ": " : "", description);

@@ -36,9 +36,9 @@ void decide_expire (struct ledger_view *view, const struct ledger_request *req,
     journal_close (&j);
     out->effective_at = alloc->valid_to;
     out->done.id = arena_printf (view->arena, "alloc.%lld", (long long)alloc->id);
-    out->note = arena_printf (view->arena, "%s ended%s%s%s", out->done.id,
-                              before < 0 ? " below zero" : "",
-                              req->expire.description[0] ? ": " : "", req->expire.description);
+    out->note =
+        arena_printf (view->arena, "%s ended%s%s%s", out->done.id, before < 0 ? " below zero" : "",
+                      req->expire.description[0] ? ": " : "", req->expire.description);
 }
 
 /* Once for an allocation: the bank asks with a key of its own for each. A refusal answers nobody. */
@@ -59,7 +59,7 @@ void decide_begin (struct ledger_view *view, const struct ledger_request *req,
     debt_repay (view, &j, account, alloc, alloc->posted);
     journal_close (&j);
     out->done.id = arena_printf (view->arena, "alloc.%lld", (long long)alloc->id);
-    out->note = arena_printf (view->arena, "%s of %s began, %s credits repaid what was owed",
-                              out->done.id, account->name,
-                              credit_format (before - alloc->posted, text));
+    out->note =
+        arena_printf (view->arena, "%s of %s began, %s credits repaid what was owed", out->done.id,
+                      account->name, credit_format (before - alloc->posted, text));
 }

@@ -46,8 +46,8 @@ static bool funds_promised (const struct ledger_view *view, const struct ledger_
 
 /* What the account can still promise: the room of its usable allocations, less what any of its
  * allocations is below its limit. Negative when overdrawn. */
-static credit_micro funds_available (const struct ledger_view *view, const struct ledger_account *account,
-                              const struct funding *f)
+static credit_micro funds_available (const struct ledger_view *view,
+                                     const struct ledger_account *account, const struct funding *f)
 {
     __int128 sum = 0;
     for (uint32_t i = 0; i < account->alloc_count; i++) {

@@ -34,9 +34,10 @@ void decide_grant (struct ledger_view *view, const struct ledger_request *req,
         return;
     const char *line = arena_printf (view->arena, "\n%s\n", req->deposit.reference);
     if (!req->deposit.again && strstr (funder->references, line)) {
-        outcome_refuse (view, out, ERR_EXISTS, true,
-                        "funder %s has given a grant of reference %s already: say that this is another one (--again)",
-                        funder->name, req->deposit.reference);
+        outcome_refuse (
+            view, out, ERR_EXISTS, true,
+            "funder %s has given a grant of reference %s already: say that this is another one (--again)",
+            funder->name, req->deposit.reference);
         return;
     }
     decide_deposit (view, req, out);
@@ -89,14 +90,16 @@ void decide_split_back (struct ledger_view *view, const struct ledger_request *r
                         struct ledger_outcome *out)
 {
     struct ledger_alloc *alloc = ledger_alloc_by_id (view, req->split_back.allocation_id);
-    struct ledger_alloc *source = alloc && alloc->split_from ? ledger_alloc_by_id (view, alloc->split_from) : NULL;
+    struct ledger_alloc *source =
+        alloc && alloc->split_from ? ledger_alloc_by_id (view, alloc->split_from) : NULL;
     credit_micro amount = req->split_back.amount;
     struct ledger_account *to;
     struct share *share;
     if (amount && amount_refused (view, "split-back", amount, out))
         return;
     if (!source) {
-        outcome_refuse (view, out, ERR_NOT_FOUND, true, "alloc.%lld is not there, or was not split off another one",
+        outcome_refuse (view, out, ERR_NOT_FOUND, true,
+                        "alloc.%lld is not there, or was not split off another one",
                         (long long)req->split_back.allocation_id);
         return;
     }
@@ -104,21 +107,24 @@ void decide_split_back (struct ledger_view *view, const struct ledger_request *r
     if (!(to = project_account (view, ledger_account_by_id (view, source->account_id)->name, out)))
         return;
     if (!is_below (from, to)) {
-        outcome_refuse (view, out, ERR_CONFLICT, true,
-                        "split-back: project %s is no longer below project %s: what was split stays there",
-                        from->project, to->project);
+        outcome_refuse (
+            view, out, ERR_CONFLICT, true,
+            "split-back: project %s is no longer below project %s: what was split stays there",
+            from->project, to->project);
         return;
     }
     if (source->valid_to <= view->now || (amount == 0 && alloc->posted <= alloc->held)) {
         outcome_refuse (view, out, ERR_CONFLICT, true, "split-back: alloc.%lld %s",
                         (long long)(source->valid_to <= view->now ? source->id : alloc->id),
-                        source->valid_to <= view->now ? "of which it is a part has ended"
-                                                      : "has nothing that is neither spent nor held");
+                        source->valid_to <= view->now
+                            ? "of which it is a part has ended"
+                            : "has nothing that is neither spent nor held");
         return;
     }
     amount = amount ? amount : alloc->posted - alloc->held;
     if (too_much (view, "split-back", to, amount, out) ||
-        shares_free (view, "split-back", req->agency, true, from, alloc->id, amount, &share, out) == 0)
+        shares_free (view, "split-back", req->agency, true, from, alloc->id, amount, &share, out) ==
+            0)
         return;
     struct journal j = {.view = view, .effective_at = view->now};
     share_leave (view, share);
@@ -129,8 +135,9 @@ void decide_split_back (struct ledger_view *view, const struct ledger_request *r
     if (source->valid_from <= view->now)
         debt_repay (view, &j, to, source, amount);
     journal_close (&j);
-    out->note = arena_printf (view->arena, "%s alloc.%lld back to %s%s%s", from->name, (long long)alloc->id, to->name,
-                              req->split_back.description[0] ? ": " : "", req->split_back.description);
+    out->note = arena_printf (
+        view->arena, "%s alloc.%lld back to %s%s%s", from->name, (long long)alloc->id, to->name,
+        req->split_back.description[0] ? ": " : "", req->split_back.description);
     out->done.id = arena_printf (view->arena, "alloc.%lld", (long long)source->id);
 }
 

@@ -114,7 +114,8 @@ static credit_micro cost_left (const struct ledger_view *view, const struct ledg
 static const char *beside_text (struct ledger_view *view, credit_micro beside)
 {
     char a[QUANTITY_TEXT_MAX];
-    return beside ? arena_printf (view->arena, ", %s of them for what it has had", credit_format (beside, a))
+    return beside ? arena_printf (view->arena, ", %s of them for what it has had",
+                                  credit_format (beside, a))
                   : "";
 }
 
@@ -132,8 +133,8 @@ static bool too_dear (struct ledger_view *view, const struct placing *p, uint32_
     total = total > INT64_MAX ? INT64_MAX : total;
     hold_refuse (out, "CostExceeded",
                  arena_printf (view->arena, "costs %s credits, the job allows at most %s%s",
-                               credit_format ((credit_micro)total, a),
-                               credit_format (cost_max, b), beside_text (view, cost_max - most)));
+                               credit_format ((credit_micro)total, a), credit_format (cost_max, b),
+                               beside_text (view, cost_max - most)));
     return true;
 }
 
@@ -183,8 +184,8 @@ static void holds_place (struct ledger_view *view, const struct ledger_request *
     out->job = ask[0].job.grid_job[0] ? ask[0].job.grid_job : ask[0].job.site_job;
     if (!holds_begin (view, req, ask, count, p, &most, out))
         return;
-    const struct ledger_account *payer = place_all (view, ask[0].account, p, count, most,
-                                                    candidate, &out->hold.candidate_count);
+    const struct ledger_account *payer =
+        place_all (view, ask[0].account, p, count, most, candidate, &out->hold.candidate_count);
     out->hold.candidate = candidate;
     if (!payer) {
         credit_micro total = 0;

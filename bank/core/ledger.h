@@ -24,14 +24,14 @@
 enum {
     LEDGER_HASH_BYTES = 32,
     LEDGER_FALLBACK_DEPTH_MAX = 4,
-    LEDGER_FALLBACKS_MAX = 16,  /* of one account */
-    LEDGER_CANDIDATES_MAX = 64, /* accounts looked at for one hold */
-    LEDGER_AHEAD_MAX = 256,     /* outbox numbers kept beyond a gap, per site */
-    LEDGER_FACTORS_MAX = 256,   /* of one card */
-    LEDGER_GROUP_MAX = 64,      /* holds of one group */
-    LEDGER_SCOPES_MAX = 64,     /* of one account or allocation */
-    LEDGER_TREE_DEPTH_MAX = 8,  /* projects above a project */
-    LEDGER_LEGS_MAX = 1024,     /* of one hold, extensions too */
+    LEDGER_FALLBACKS_MAX = 16,   /* of one account */
+    LEDGER_CANDIDATES_MAX = 64,  /* accounts looked at for one hold */
+    LEDGER_AHEAD_MAX = 256,      /* outbox numbers kept beyond a gap, per site */
+    LEDGER_FACTORS_MAX = 256,    /* of one card */
+    LEDGER_GROUP_MAX = 64,       /* holds of one group */
+    LEDGER_SCOPES_MAX = 64,      /* of one account or allocation */
+    LEDGER_TREE_DEPTH_MAX = 8,   /* projects above a project */
+    LEDGER_LEGS_MAX = 1024,      /* of one hold, extensions too */
     LEDGER_FINDINGS_MAX = 10000, /* of one reconciliation */
     LEDGER_FINDING_KINDS_MAX = 32,
     LEDGER_QUOTE_ITEMS_MAX = 256,
@@ -220,9 +220,10 @@ struct ledger_finding {
 
 /* What bounds a site's holds and charges, beside what users signed; as an operator registered it. */
 struct ledger_nodes_given {
-    int64_t procs;       /* of a node, where nodes are given whole; 0: they are not */
-    int64_t memory_mb;   /* that goes with a processor, for processor equivalents; 0: not registered */
-    duration_us overrun;      /* jobs may run so long beyond their walltime */
+    int64_t procs; /* of a node, where nodes are given whole; 0: they are not */
+    int64_t
+        memory_mb; /* that goes with a processor, for processor equivalents; 0: not registered */
+    duration_us overrun; /* jobs may run so long beyond their walltime */
 };
 
 /* ---- requests ---- */
@@ -232,7 +233,8 @@ struct ledger_bounds {
     int64_t procs;     /* tasks times processors of each */
     int64_t procs_max; /* that the job accepts where nodes are given whole; 0: it does not say */
     int64_t nodes;     /* of what says how many nodes it wants */
-    int64_t loose_procs, loose_task; /* of what does not: processors in all, and of its largest task */
+    int64_t loose_procs,
+        loose_task; /* of what does not: processors in all, and of its largest task */
     duration_us walltime;
     uint32_t restarts_max; /* by its own site */
 };
@@ -249,21 +251,22 @@ struct ledger_hold_ask {
     bool is_signed;        /* the signed job is known by what follows */
     struct uuid uuid;
     uint8_t hash[LEDGER_HASH_BYTES]; /* of what was signed */
-    const char *meta;      /* whose job of the grid it is; "": not said */
-    bool meta_group;       /* of several who have ids of their own for it */
-    const char *part;      /* the component, as it was signed */
-    uint32_t live_max;     /* site jobs of the part that may have a hold at a time */
-    uint32_t runs_max;     /* of the part that may end well: once, and as its retries say */
+    const char *meta;                /* whose job of the grid it is; "": not said */
+    bool meta_group;                 /* of several who have ids of their own for it */
+    const char *part;                /* the component, as it was signed */
+    uint32_t live_max;               /* site jobs of the part that may have a hold at a time */
+    uint32_t runs_max; /* of the part that may end well: once, and as its retries say */
     struct ledger_bounds bounds;
-    bool claimed;          /* on_behalf and account are the site's word */
+    bool claimed; /* on_behalf and account are the site's word */
 };
 
 /* The signed job of a charge without a hold: what a hold would have been asked for with. */
 struct ledger_signature {
     struct ledger_hold_ask ask;
-    time_us created;      /* it cannot have begun before */
-    time_us forgotten;    /* from then on nobody knows what it was paid for before */
-    const char *unsigned_for; /* why no hold would have been: another site or part; NULL: it would */
+    time_us created;   /* it cannot have begun before */
+    time_us forgotten; /* from then on nobody knows what it was paid for before */
+    const char
+        *unsigned_for; /* why no hold would have been: another site or part; NULL: it would */
 };
 
 struct ledger_request {
@@ -271,7 +274,8 @@ struct ledger_request {
     const char *client;    /* identity of the caller; owns the key */
     const char *on_behalf; /* identity that signed the job, or the client's */
     bool by_user;          /* the client is a person: what they may do is for the ledger to say */
-    const char *agency;    /* the client is the agency of that name: its own is what it gave; NULL: it is none */
+    const char *
+        agency; /* the client is the agency of that name: its own is what it gave; NULL: it is none */
     struct uuid key;
     uint8_t hash[LEDGER_HASH_BYTES]; /* of the canonical request */
     /* code != 0: must not be decided (its signature does not hold …); only the stored answer of an
@@ -300,7 +304,8 @@ struct ledger_request {
             bool final, successful;
             bool site_failed; /* it ended for the site's fault */
             bool claimed;     /* as in hold */
-            const struct ledger_signature *signature; /* of a signed job without a hold; else NULL */
+            const struct ledger_signature
+                *signature;        /* of a signed job without a hold; else NULL */
             duration_us tolerance; /* that clocks may differ by */
         } charge;
         struct {
@@ -319,8 +324,9 @@ struct ledger_request {
             struct ledger_scopes scopes;
             const char *funder;    /* of a grant */
             const char *reference; /* of a grant; of a deposit "" where it has none */
-            bool again;            /* the funder has given, or the account got, one of that reference, and this is another */
-            int64_t grant_id;               /* of a deposit: of an earlier grant; 0: of none */
+            bool
+                again; /* the funder has given, or the account got, one of that reference, and this is another */
+            int64_t grant_id; /* of a deposit: of an earlier grant; 0: of none */
         } deposit;
         struct {
             const char *name;
@@ -478,8 +484,8 @@ struct ledger_alloc {
     time_us valid_from, valid_to;
     credit_micro credit_limit;
     credit_micro granted, settled, posted, held;
-    int64_t grant_id; /* 0: none */
-    const char *giver; /* the agency whose grant or deposit it is; "": of none */
+    int64_t grant_id;      /* 0: none */
+    const char *giver;     /* the agency whose grant or deposit it is; "": of none */
     int64_t split_from;    /* the allocation that it was split off; 0: none */
     const char *reference; /* of a deposit; "": none */
     struct ledger_scopes scopes;
@@ -493,7 +499,7 @@ struct ledger_account {
     const char *name;
     int64_t project_id; /* 0: a system account */
     const char *project;
-    const char *makers; /* ",nsf,dfg,": agencies that made its project, or one above */
+    const char *makers;      /* ",nsf,dfg,": agencies that made its project, or one above */
     const int64_t *ancestor; /* projects above its own, the nearest first */
     uint32_t ancestor_count;
     struct ledger_fallback *fallback; /* in order */
@@ -522,11 +528,11 @@ struct ledger_signed {
     bool is_new;
     struct ledger_signed *next; /* a later hold of the same signed job … */
     struct ledger_signed *last; /* … known of the first */
-    struct ledger_job job; /* that was held for: the site's names of it */
+    struct ledger_job job;      /* that was held for: the site's names of it */
     /* Loaded ones: the hold, and the run that it was for. */
     bool open, well, ran; /* ran: something was charged for it, or nothing */
     time_us hold_expires;
-    int64_t used; /* processor-microseconds, once it has ended */
+    int64_t used;              /* processor-microseconds, once it has ended */
     credit_micro amount, paid; /* held when it was made, or made longer; charged and not disputed */
 };
 
@@ -549,13 +555,14 @@ struct ledger_hold {
     int64_t extra_parts, qos_ppm, class_ppm, group_ppm; /* pinned with it */
     int64_t pe_milli;
     const char *qos, *machine; /* that it was priced with */
-    const char *nodes; /* "fat=4 thin=12": processors by node type; "": not known */
+    const char *nodes;         /* "fat=4 thin=12": processors by node type; "": not known */
     credit_micro amount;
     bool open;
-    duration_us walltime_max; /* that was signed; 0: nobody signed it, and what follows is not known */
-    credit_micro cost_max;    /* of all that the signed job is paid for; 0: no bound */
-    struct uuid uuid;         /* of the signed job */
-    bool summed;              /* the store has looked for what else the signed job is paid for */
+    duration_us
+        walltime_max;      /* that was signed; 0: nobody signed it, and what follows is not known */
+    credit_micro cost_max; /* of all that the signed job is paid for; 0: no bound */
+    struct uuid uuid;      /* of the signed job */
+    bool summed;           /* the store has looked for what else the signed job is paid for */
     struct ledger_leg *leg;
     uint32_t leg_count;
     bool is_new, dirty, extended;
@@ -578,8 +585,8 @@ struct ledger_usage {
 struct ledger_person {
     int64_t id;
     const char *identity;
-    unsigned roles;     /* of enum ledger_role */
-    int64_t op_id;      /* new ones */
+    unsigned roles; /* of enum ledger_role */
+    int64_t op_id;  /* new ones */
     bool is_new;
 };
 
@@ -596,9 +603,9 @@ struct ledger_project {
     int64_t id;
     const char *name;
     const char *description;
-    const char *makers; /* as of an account */
-    int64_t leads;      /* how many there are now */
-    int64_t height;     /* of the tree below it; 0: there is none */
+    const char *makers;      /* as of an account */
+    int64_t leads;           /* how many there are now */
+    int64_t height;          /* of the tree below it; 0: there is none */
     const int64_t *ancestor; /* projects above it, the nearest first */
     uint32_t ancestor_count;
     int64_t op_id; /* new ones */
@@ -631,7 +638,7 @@ struct ledger_grant {
     const char *reference;
     const int64_t *part; /* accounts that have one; of a loaded one */
     uint32_t part_count;
-    int64_t op_id; /* new ones */
+    int64_t op_id;         /* new ones */
     int64_t revoked_op_id; /* 0: it is not */
     bool is_new, revoked_dirty;
 };
@@ -683,7 +690,7 @@ struct ledger_site {
     uint64_t ahead[LEDGER_AHEAD_MAX]; /* ascending */
     uint32_t ahead_count;
     bool dirty;
-    bool claims;         /* may name users of jobs that nobody signed */
+    bool claims; /* may name users of jobs that nobody signed */
     struct ledger_refunds refunds;
     struct ledger_nodes_given given;
     int64_t right_op_id; /* of a change; 0: none */
@@ -716,7 +723,7 @@ struct ledger_paid {
     int64_t op_id, charge_id;
     const char *site, *job;
     int64_t earned_account_id, earned_alloc_id; /* who got it */
-    credit_micro due; /* to be given back, by the policy for its site */
+    credit_micro due;                           /* to be given back, by the policy for its site */
     struct ledger_paid_leg *leg;
     uint32_t leg_count;
 };
@@ -830,7 +837,7 @@ struct ledger_view {
     struct ledger_vec role_changes, abouts, names;
     struct ledger_vec freezes; /* all that are in force, the newest of a thing last */
     bool freezes_known;
-    struct ledger_vec moves; /* int64_t: operations of credits that were asked for by number */
+    struct ledger_vec moves;   /* int64_t: operations of credits that were asked for by number */
     struct ledger_vec touched; /* allocations that are new or dirty */
     bool admin; /* something else than holds, charges, releases, expiries was decided */
     struct ledger_index *index;
@@ -861,7 +868,8 @@ struct ledger_membership *ledger_add_membership (struct ledger_view *view, int64
                                                  int64_t person_id, int64_t project_id);
 struct ledger_project *ledger_add_project (struct ledger_view *view, int64_t id, const char *name);
 /* The name means the account too. */
-void ledger_account_also (struct ledger_view *view, struct ledger_account *account, const char *name);
+void ledger_account_also (struct ledger_view *view, struct ledger_account *account,
+                          const char *name);
 /* The account is what its project owes. */
 void ledger_account_is_debt (struct ledger_view *view, struct ledger_account *account);
 struct ledger_funder *ledger_add_funder (struct ledger_view *view, int64_t id, const char *name);
@@ -881,7 +889,8 @@ struct ledger_op *ledger_add_op (struct ledger_view *view, const char *client,
 struct ledger_signed *ledger_add_signed (struct ledger_view *view, const char *identity,
                                          const struct uuid *uuid);
 
-struct ledger_freeze *ledger_add_freeze (struct ledger_view *view, enum ledger_freezable what, int64_t id);
+struct ledger_freeze *ledger_add_freeze (struct ledger_view *view, enum ledger_freezable what,
+                                         int64_t id);
 
 struct ledger_paid *ledger_add_paid (struct ledger_view *view, int64_t op_id);
 

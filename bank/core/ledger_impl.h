@@ -95,7 +95,7 @@ struct placing {
     credit_micro own_amount; /* at the job's own QoS */
     credit_micro amount;
     const char *code; /* why it cannot be priced */
-    const char *qos; /* of the fallback; "": the job's own */
+    const char *qos;  /* of the fallback; "": the job's own */
     struct share *share;
     uint32_t shares;
 };
@@ -178,13 +178,14 @@ bool rights_refused (struct ledger_view *view, const struct ledger_request *req,
 
 /* ---- the operations; each fills out and applies itself when it is not refused ---- */
 
-operation_decide decide_freeze, decide_quote, decide_clock, decide_quote_cancel, decide_hold, decide_hold_group,
-    decide_extend, decide_charge, decide_release, decide_deposit, decide_project, decide_user, decide_member,
-    decide_account_create, decide_account_modify, decide_rate, decide_site, decide_withdraw, decide_transfer,
-    decide_refund, decide_limit, decide_account_close, decide_account_reopen, decide_carry, decide_funder,
-    decide_grant, decide_split, decide_split_back, decide_grant_extend, decide_grant_amend, decide_grant_revoke,
-    decide_account_rename, decide_project_move, decide_recon, decide_recon_set, decide_role, decide_expire,
-    decide_begin;
+operation_decide decide_freeze, decide_quote, decide_clock, decide_quote_cancel, decide_hold,
+    decide_hold_group, decide_extend, decide_charge, decide_release, decide_deposit, decide_project,
+    decide_user, decide_member, decide_account_create, decide_account_modify, decide_rate,
+    decide_site, decide_withdraw, decide_transfer, decide_refund, decide_limit,
+    decide_account_close, decide_account_reopen, decide_carry, decide_funder, decide_grant,
+    decide_split, decide_split_back, decide_grant_extend, decide_grant_amend, decide_grant_revoke,
+    decide_account_rename, decide_project_move, decide_recon, decide_recon_set, decide_role,
+    decide_expire, decide_begin;
 
 /* The hold that "hold.7" names; NULL when there is none in the view. */
 struct ledger_hold *hold_named (const struct ledger_view *view, const char *hold_id);
@@ -209,7 +210,6 @@ bool rate_nodes (struct ledger_view *view, const struct ledger_rate *rate,
                  struct price_terms *terms, const char **why_out);
 const struct ledger_rate *rate_version (const struct ledger_view *view, const char *site,
                                         uint32_t version);
-
 
 /* A new row of reconciliation, that the operation at hand opens. */
 void recon_open (struct ledger_view *view, const char *site, const struct ledger_finding *finding);
@@ -244,7 +244,6 @@ struct ledger_account *debt_account (const struct ledger_view *view,
                                      const struct ledger_account *account);
 /* The operation at hand concerns it: its statement says so. */
 void about_add (struct ledger_view *view, const char *what, int64_t id);
-
 
 /* Moves what an allocation that has ended, or is of a closed account, has left, and nothing holds, to bank:expired,
  * or back to where grants come from; or what it is below zero, when nothing is held any more, to what its project

@@ -17,13 +17,13 @@ enum subject_of {
     OF_SITE,
     OF_FUNDER,
     OF_HOLD,
-    OF_WHOLE,   /* an account, with all that is in it */
-    OF_ALLOC,   /* numbers */
+    OF_WHOLE, /* an account, with all that is in it */
+    OF_ALLOC, /* numbers */
     OF_GRANT,
     OF_CHARGE,
     OF_QUOTE,
-    OF_FROZEN,  /* what the request is to freeze */
-    OF_BANK,    /* of the bank, or of a site */
+    OF_FROZEN, /* what the request is to freeze */
+    OF_BANK,   /* of the bank, or of a site */
 };
 
 struct subject {
@@ -37,25 +37,29 @@ typedef void operation_decide (struct ledger_view *view, const struct ledger_req
 struct operation {
     const char *name; /* as the op table has it */
     operation_decide *decide;
-    bool daily;       /* changes nothing but holds, usages and balances */
-    bool manager;     /* an allocation manager may ask for it */
-    bool asker;       /* so may any user; for a quote that is there: who it was made for */
-    struct subject lead;      /* the leads of its project, or of one above, may; OF_NOTHING: they may not */
-    struct subject agency[2]; /* must be the agency's own; OF_NOTHING: it may (which calls are an agency's, the
+    bool daily;   /* changes nothing but holds, usages and balances */
+    bool manager; /* an allocation manager may ask for it */
+    bool asker;   /* so may any user; for a quote that is there: who it was made for */
+    struct subject
+        lead; /* the leads of its project, or of one above, may; OF_NOTHING: they may not */
+    struct subject
+        agency[2]; /* must be the agency's own; OF_NOTHING: it may (which calls are an agency's, the
                                * service knows) */
-    struct subject needs[3];  /* what it is decided by */
+    struct subject needs[3]; /* what it is decided by */
 };
 
 const struct operation *operation_of (enum ledger_kind kind);
 
-static inline const char *subject_name (const struct subject *subject, const struct ledger_request *req)
+static inline const char *subject_name (const struct subject *subject,
+                                        const struct ledger_request *req)
 {
     const char *name;
     memcpy (&name, (const char *)req + subject->at, sizeof (name));
     return name ? name : "";
 }
 
-static inline int64_t subject_number (const struct subject *subject, const struct ledger_request *req)
+static inline int64_t subject_number (const struct subject *subject,
+                                      const struct ledger_request *req)
 {
     int64_t number;
     memcpy (&number, (const char *)req + subject->at, sizeof (number));

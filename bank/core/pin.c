@@ -49,8 +49,8 @@ struct ledger_pin *pin_for (const struct ledger_view *view, const struct ledger_
                                  duration_format (at - pin->expires, ago));
     } else if (!pin->reusable && pin->job && strcmp (pin->job, ask->quote_job) != 0) {
         *code_out = "QuoteUsed";
-        *why_out = arena_printf (view->arena, "%s is for one job, and %s has used it", id,
-                                 pin->job_name);
+        *why_out =
+            arena_printf (view->arena, "%s is for one job, and %s has used it", id, pin->job_name);
     } else {
         return pin;
     }

@@ -51,7 +51,8 @@ int place_begin (struct ledger_view *view, const struct ledger_hold_ask *ask, co
                     .at = ask->start > view->now ? ask->start : view->now}};
     *why_out = NULL;
     if (ask->is_signed) {
-        int64_t pe = bounds_pe (ledger_site_of (view, ask->job.site), ask->procs, ask->ask.memory_mb);
+        int64_t pe =
+            bounds_pe (ledger_site_of (view, ask->job.site), ask->procs, ask->ask.memory_mb);
         p->use.pe_milli = p->use.pe_milli < pe ? p->use.pe_milli : pe;
     }
     p->terms = price_terms_plain (0);
@@ -175,8 +176,7 @@ struct ledger_account *place_all (struct ledger_view *view, const char *account,
     }
     uint32_t listed_count = funds_candidates (view, asked, p[0].ask->job.site, list);
     for (uint32_t i = 0; i < listed_count; i++) {
-        if (place_on (view, asked, list[i].account, p, count, most,
-                      &candidate[*candidate_count]))
+        if (place_on (view, asked, list[i].account, p, count, most, &candidate[*candidate_count]))
             return list[i].account;
         (*candidate_count)++;
     }

@@ -14,7 +14,7 @@ static void posting_leg (struct posting *p, int64_t alloc_id, credit_micro amoun
 
 /* Takes amount out of an allocation's posted balance. */
 static void posting_take (struct posting *p, struct ledger_alloc *alloc, credit_micro amount,
-                  const char *source)
+                          const char *source)
 {
     if (amount == 0)
         return;
@@ -133,7 +133,8 @@ void posting_close_hold (struct posting *p)
         leg->released += left;
         p->released += left;
         struct ledger_alloc *alloc = ledger_alloc_by_id (p->view, leg->allocation_id);
-        debt_repay (p->view, &p->journal, ledger_account_by_id (p->view, alloc->account_id), alloc, left);
+        debt_repay (p->view, &p->journal, ledger_account_by_id (p->view, alloc->account_id), alloc,
+                    left);
         expire_rest (p->view, &p->journal, alloc);
     }
     p->hold->open = false;

@@ -24,9 +24,11 @@ int price_measure_parse (const char *text, enum price_measure *out, struct err *
 
 struct price_terms price_terms_plain (int64_t base_ppm)
 {
-    return (struct price_terms){
-        .base_ppm = base_ppm, .qos_ppm = PRICE_ONE, .class_ppm = PRICE_ONE, .group_ppm = PRICE_ONE,
-        .machine_ppm = PRICE_ONE};
+    return (struct price_terms){.base_ppm = base_ppm,
+                                .qos_ppm = PRICE_ONE,
+                                .class_ppm = PRICE_ONE,
+                                .group_ppm = PRICE_ONE,
+                                .machine_ppm = PRICE_ONE};
 }
 
 /* ---- time of day ---- */
@@ -258,7 +260,7 @@ int price_compute (const struct price_terms *terms, const struct price_use *use,
     uint64_t rest = wide_divide (&sum, (uint64_t)use->time);
     rest |= wide_divide (&sum, PRICE_PARTS);
     rest |= wide_divide (&sum, terms->node_procs ? terms->node_procs : 1);
-    rest |= wide_divide (&sum, UINT64_C (1000000000000)); /* 1e12 */
+    rest |= wide_divide (&sum, UINT64_C (1000000000000));       /* 1e12 */
     rest |= wide_divide (&sum, UINT64_C (1000000000000000));    /* 1e15 */
     rest |= wide_divide (&sum, UINT64_C (1000000000000000000)); /* 1e18 */
     if (rounding == PRICE_HOLD && rest)

@@ -47,12 +47,12 @@ int price_band_parse (const char *text, int64_t ppm, struct price_band *out, str
 
 struct price_terms {
     enum price_measure measure;
-    int64_t base_ppm;                      /* credits per processor-second * 1e6 */
-    int64_t extra_parts;                   /* credits per second * 1e6 * PRICE_PARTS */
+    int64_t base_ppm;                                   /* credits per processor-second * 1e6 */
+    int64_t extra_parts;                                /* credits per second * 1e6 * PRICE_PARTS */
     int64_t qos_ppm, class_ppm, group_ppm, machine_ppm; /* multipliers * 1e6 */
     /* Of node types: the sum of processors * multiplier * 1e6, and of processors; 0: none are known. */
     uint64_t node_weight, node_procs;
-    const struct price_band *band;         /* the first that fits a moment counts, else 1 */
+    const struct price_band *band; /* the first that fits a moment counts, else 1 */
     uint32_t band_count;
 };
 /* base_ppm per dedicated processor-second and nothing else. */

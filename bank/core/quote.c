@@ -94,7 +94,8 @@ static uint32_t cards_of (struct ledger_view *view, const struct ledger_quote *q
         while (k < count && strcmp (card[k].site, quote->item[i].site) != 0)
             k++;
         if (k == count)
-            card[count++] = (struct ledger_card){quote->item[i].site, quote->item[i].rate_version, 0};
+            card[count++] =
+                (struct ledger_card){quote->item[i].site, quote->item[i].rate_version, 0};
         card[k].price += quote->item[i].amount; /* within the total of all, which was added up */
     }
     *out = card;
@@ -110,8 +111,9 @@ void decide_quote (struct ledger_view *view, const struct ledger_request *req,
     const struct ledger_card *card = NULL;
     for (uint32_t i = 0; i < req->quote.ask->item_count; i++)
         if (req->quote.ask->item[i].ask.quote_id) {
-            outcome_refuse (view, out, ERR_INVALID, false,
-                            "quote: the rates of a quote are kept until its end, not by another one");
+            outcome_refuse (
+                view, out, ERR_INVALID, false,
+                "quote: the rates of a quote are kept until its end, not by another one");
             return;
         }
     *answer = *req->quote.ask;

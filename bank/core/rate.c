@@ -67,8 +67,8 @@ static int64_t nodes_unsaid (const struct ledger_rate *rate, enum price_rounding
     return rounding == PRICE_HOLD ? dearest : other;
 }
 
-static bool rate_machine (struct ledger_view *view, const struct ledger_rate *rate, const char *machine,
-                   struct price_terms *terms, const char **why_out)
+static bool rate_machine (struct ledger_view *view, const struct ledger_rate *rate,
+                          const char *machine, struct price_terms *terms, const char **why_out)
 {
     return multiplier (view, rate, LEDGER_FACTOR_MACHINE, "machine", machine, &terms->machine_ppm,
                        why_out);
@@ -153,9 +153,9 @@ const struct ledger_rate *rate_version (const struct ledger_view *view, const ch
 /* ---- publishing ---- */
 
 static const char *const factor_name[LEDGER_FACTORS] = {
-    [LEDGER_FACTOR_QOS] = "qos",     [LEDGER_FACTOR_CLASS] = "class",
-    [LEDGER_FACTOR_GRES] = "gres",   [LEDGER_FACTOR_MEMORY] = "memory",
-    [LEDGER_FACTOR_GROUP] = "group", [LEDGER_FACTOR_BAND] = "time",
+    [LEDGER_FACTOR_QOS] = "qos",         [LEDGER_FACTOR_CLASS] = "class",
+    [LEDGER_FACTOR_GRES] = "gres",       [LEDGER_FACTOR_MEMORY] = "memory",
+    [LEDGER_FACTOR_GROUP] = "group",     [LEDGER_FACTOR_BAND] = "time",
     [LEDGER_FACTOR_MACHINE] = "machine", [LEDGER_FACTOR_NODES] = "nodetype",
 };
 
@@ -277,9 +277,10 @@ void decide_rate (struct ledger_view *view, const struct ledger_request *req,
     out->site = req->rate.site;
     if (from < view->now) {
         char now[QUANTITY_TEXT_MAX];
-        outcome_refuse (view, out, ERR_INVALID, false,
-                        "rate: it would begin in the past, %s is the bank's now; what was published stays",
-                        time_format_iso (view->now, now));
+        outcome_refuse (
+            view, out, ERR_INVALID, false,
+            "rate: it would begin in the past, %s is the bank's now; what was published stays",
+            time_format_iso (view->now, now));
         return;
     }
     for (uint32_t i = 0; i < view->rates.count; i++) {
@@ -321,7 +322,8 @@ bool nodes_same (const struct ledger_ask *ask, const char *text)
         size_t type = strlen (ask->nodes[i].type);
         if (i && *text++ != ' ')
             return false;
-        if (strncmp (text, ask->nodes[i].type, type) != 0 || strncmp (text + type, part, (size_t)len) != 0)
+        if (strncmp (text, ask->nodes[i].type, type) != 0 ||
+            strncmp (text + type, part, (size_t)len) != 0)
             return false;
         text += type + (size_t)len;
     }

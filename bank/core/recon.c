@@ -164,7 +164,8 @@ void decide_recon_set (struct ledger_view *view, const struct ledger_request *re
         out->note = arena_printf (view->arena, "row %lld is %s's", id, req->recon_set.owner);
     } else if (op && !op_known (view, op)) {
         outcome_refuse (view, out, ERR_NOT_FOUND, true,
-                        "operation %lld is none of credits: it cannot have put row %lld right", op, id);
+                        "operation %lld is none of credits: it cannot have put row %lld right", op,
+                        id);
         return;
     } else {
         event_add (view, row, "closed", "", op, req->recon_set.note);

@@ -16,14 +16,16 @@ void decide_account_rename (struct ledger_view *view, const struct ledger_reques
         return;
     if (other && (other != account || strcmp (account->name, to) == 0)) {
         outcome_refuse (view, out, ERR_EXISTS, true, "account %s %s", to,
-                        strcmp (other->name, to) == 0 ? "exists already"
-                                                      : arena_printf (view->arena, "is account %s now", other->name));
+                        strcmp (other->name, to) == 0
+                            ? "exists already"
+                            : arena_printf (view->arena, "is account %s now", other->name));
         return;
     }
-    out->note = arena_printf (view->arena, "%s renamed to %s%s%s", account->name, to, req->rename.reason[0] ? ": " : "",
-                              req->rename.reason);
+    out->note = arena_printf (view->arena, "%s renamed to %s%s%s", account->name, to,
+                              req->rename.reason[0] ? ": " : "", req->rename.reason);
     struct ledger_name *old = arena_new (view->arena, struct ledger_name);
-    *old = (struct ledger_name){.op_id = view->next.op, .account_id = account->id, .name = account->name};
+    *old = (struct ledger_name){
+        .op_id = view->next.op, .account_id = account->id, .name = account->name};
     vec_push (view, &view->names, old);
     account->name = to;
     account->name_dirty = true;
@@ -40,14 +42,16 @@ void decide_project_move (struct ledger_view *view, const struct ledger_request 
     struct ledger_project *project = ledger_project_of (view, name);
     const struct ledger_project *parent = up[0] ? ledger_project_of (view, up) : NULL;
     if (!project || (up[0] && !parent)) {
-        outcome_refuse (view, out, ERR_NOT_FOUND, true, "there is no project %s", project ? up : name);
+        outcome_refuse (view, out, ERR_NOT_FOUND, true, "there is no project %s",
+                        project ? up : name);
         return;
     }
     bool loop = parent == project;
     for (uint32_t i = 0; parent && i < parent->ancestor_count; i++)
         loop |= parent->ancestor[i] == project->id;
     if (loop) {
-        outcome_refuse (view, out, ERR_CONFLICT, true, "project %s is project %s, or below it: a loop", up, name);
+        outcome_refuse (view, out, ERR_CONFLICT, true,
+                        "project %s is project %s, or below it: a loop", up, name);
         return;
     }
     if ((project->ancestor_count ? project->ancestor[0] : 0) == (parent ? parent->id : 0)) {
@@ -56,8 +60,8 @@ void decide_project_move (struct ledger_view *view, const struct ledger_request 
         return;
     }
     if (parent && parent->ancestor_count + 1 + project->height > LEDGER_TREE_DEPTH_MAX) {
-        outcome_refuse (view, out, ERR_LIMIT, true, "projects below %s would be more than %d deep", up,
-                        LEDGER_TREE_DEPTH_MAX);
+        outcome_refuse (view, out, ERR_LIMIT, true, "projects below %s would be more than %d deep",
+                        up, LEDGER_TREE_DEPTH_MAX);
         return;
     }
     int64_t *above = arena_array (view->arena, LEDGER_TREE_DEPTH_MAX + 1, sizeof (*above));

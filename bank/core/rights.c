@@ -46,7 +46,8 @@ static bool leads_source (const struct ledger_view *view, const char *identity, 
 {
     const struct ledger_alloc *alloc = ledger_alloc_by_id (view, alloc_id);
     const struct ledger_alloc *source = alloc ? ledger_alloc_by_id (view, alloc->split_from) : NULL;
-    return source && leads_account (view, identity, ledger_account_by_id (view, source->account_id)->name);
+    return source &&
+           leads_account (view, identity, ledger_account_by_id (view, source->account_id)->name);
 }
 
 static bool leads_quote (const struct ledger_view *view, const char *identity, int64_t id)
@@ -58,10 +59,12 @@ static bool leads_quote (const struct ledger_view *view, const char *identity, i
 /* What somebody froze only they thaw, but for the bank's own. */
 static bool thaws (const struct ledger_view *view, const struct ledger_request *req)
 {
-    const struct ledger_account *account =
-        req->freeze.what == LEDGER_FREEZE_ACCOUNT ? ledger_account_by_name (view, req->freeze.name) : NULL;
-    const struct ledger_project *project =
-        req->freeze.what == LEDGER_FREEZE_PROJECT ? ledger_project_of (view, req->freeze.name) : NULL;
+    const struct ledger_account *account = req->freeze.what == LEDGER_FREEZE_ACCOUNT
+                                               ? ledger_account_by_name (view, req->freeze.name)
+                                               : NULL;
+    const struct ledger_project *project = req->freeze.what == LEDGER_FREEZE_PROJECT
+                                               ? ledger_project_of (view, req->freeze.name)
+                                               : NULL;
     int64_t id = account ? account->id : project ? project->id : req->freeze.grant_id;
     const struct ledger_freeze *freeze = ledger_freeze_of (view, req->freeze.what, id);
     return !req->freeze.undo || !freeze || strcmp (freeze->who, req->client) == 0;
@@ -80,8 +83,8 @@ static bool may_as_lead (const struct ledger_view *view, const struct ledger_req
     case OF_QUOTE:
         return leads_quote (view, req->client, subject_number (subject, req));
     case OF_FROZEN:
-        return req->freeze.what == LEDGER_FREEZE_ACCOUNT && leads_account (view, req->client, req->freeze.name) &&
-               thaws (view, req);
+        return req->freeze.what == LEDGER_FREEZE_ACCOUNT &&
+               leads_account (view, req->client, req->freeze.name) && thaws (view, req);
     default:
         return false;
     }
@@ -155,7 +158,8 @@ static bool agency_paid (const struct ledger_view *view, const char *agency, int
 static bool agency_freezes (const struct ledger_view *view, const struct ledger_request *req)
 {
     const char *name = req->freeze.name;
-    bool own = req->freeze.what == LEDGER_FREEZE_GRANT     ? agency_gave_grant (view, req->agency, req->freeze.grant_id)
+    bool own = req->freeze.what == LEDGER_FREEZE_GRANT
+                   ? agency_gave_grant (view, req->agency, req->freeze.grant_id)
                : req->freeze.what == LEDGER_FREEZE_ACCOUNT ? agency_pays (view, req->agency, name)
                : req->freeze.what == LEDGER_FREEZE_PROJECT ? agency_made (view, req->agency, name)
                                                            : false;
@@ -210,18 +214,21 @@ static bool may_as_asker (const struct ledger_view *view, const struct ledger_re
 bool rights_refused (struct ledger_view *view, const struct ledger_request *req,
                      const struct operation *row, struct ledger_outcome *out)
 {
-    if (req->agency && !(is_agencys (view, req, &row->agency[0]) && is_agencys (view, req, &row->agency[1]))) {
-        outcome_refuse (view, out, ERR_DENIED, false,
-                        "%s is not for agency %.80s: it is about what others gave, a project of others, or all",
-                        row->name, req->agency);
+    if (req->agency &&
+        !(is_agencys (view, req, &row->agency[0]) && is_agencys (view, req, &row->agency[1]))) {
+        outcome_refuse (
+            view, out, ERR_DENIED, false,
+            "%s is not for agency %.80s: it is about what others gave, a project of others, or all",
+            row->name, req->agency);
         return true;
     }
-    if (!req->by_user || may_as_asker (view, req, row) || (row->manager && is_manager (view, req->client)) ||
-        may_as_lead (view, req, &row->lead))
+    if (!req->by_user || may_as_asker (view, req, row) ||
+        (row->manager && is_manager (view, req->client)) || may_as_lead (view, req, &row->lead))
         return false;
-    outcome_refuse (view, out, ERR_DENIED, false,
-                    "%s is not for %.200s: neither %san allocation manager nor a lead of the project", row->name,
-                    req->client, row->lead.of == OF_QUOTE ? "the quote's user nor " : "");
+    outcome_refuse (
+        view, out, ERR_DENIED, false,
+        "%s is not for %.200s: neither %san allocation manager nor a lead of the project",
+        row->name, req->client, row->lead.of == OF_QUOTE ? "the quote's user nor " : "");
     return true;
 }
 

@@ -68,4 +68,3 @@ uint32_t scope_narrowness (const struct ledger_scopes *scopes)
         narrow += kinds >> k & 1;
     return narrow;
 }
-

@@ -27,7 +27,8 @@ static bool replayed (struct ledger_view *view, const struct ledger_hold_ask *as
                       const struct ledger_signed *first, struct ledger_outcome *out)
 {
     char a[QUANTITY_TEXT_MAX];
-    const struct ledger_signed *held = first; /* a charge without a hold does not say whose job of the grid it is */
+    const struct ledger_signed *held =
+        first; /* a charge without a hold does not say whose job of the grid it is */
     while (held && held->hold_id < 0)
         held = held->next;
     if (!first && ask->expires && ask->expires <= at)
@@ -120,7 +121,8 @@ credit_micro signed_spent (const struct ledger_view *view, const char *identity,
                            const struct uuid *uuid, const struct ledger_job *but)
 {
     __int128 sum = 0;
-    for (const struct ledger_signed *row = ledger_signed_of (view, identity, uuid); row; row = row->next)
+    for (const struct ledger_signed *row = ledger_signed_of (view, identity, uuid); row;
+         row = row->next)
         if (!but || !same_job (&row->job, but))
             sum += cost_of (view, row);
     return sum > PRICE_AMOUNT_MAX ? PRICE_AMOUNT_MAX : (credit_micro)sum;
@@ -136,12 +138,12 @@ static const char *whose (struct ledger_view *view, const struct ledger_hold_ask
 static void refuse_live (struct ledger_view *view, const struct ledger_hold_ask *ask,
                          const char *where, struct ledger_outcome *out)
 {
-    hold_refuse (out, "HeldElsewhere",
-                 arena_printf (view->arena,
-                               "credits are held for %s already, for %s: it may be at %u place%s at a "
-                               "time",
-                               whose (view, ask), where, ask->live_max,
-                               ask->live_max == 1 ? "" : "s"));
+    hold_refuse (
+        out, "HeldElsewhere",
+        arena_printf (view->arena,
+                      "credits are held for %s already, for %s: it may be at %u place%s at a "
+                      "time",
+                      whose (view, ask), where, ask->live_max, ask->live_max == 1 ? "" : "s"));
 }
 
 static void refuse_runs (struct ledger_view *view, const struct ledger_hold_ask *ask,
@@ -153,17 +155,18 @@ static void refuse_runs (struct ledger_view *view, const struct ledger_hold_ask 
         text = arena_printf (view->arena, "%s has ended well as often as its user signed for (%u)",
                              whose (view, ask), ask->runs_max);
     else if (h->starts > ask->bounds.restarts_max)
-        text = arena_printf (view->arena, "site %s has started %s %u times: it may %u",
-                             ask->job.site, whose (view, ask), h->starts,
-                             ask->bounds.restarts_max + 1);
+        text =
+            arena_printf (view->arena, "site %s has started %s %u times: it may %u", ask->job.site,
+                          whose (view, ask), h->starts, ask->bounds.restarts_max + 1);
     else
-        text = arena_printf (view->arena,
-                             "%s has used %s of processor time; its user signed for %lld processors "
-                             "for %s, and %u such run%s",
-                             whose (view, ask),
-                             duration_format (h->used > INT64_MAX ? INT64_MAX : (int64_t)h->used, a),
-                             (long long)ask->procs, duration_format (ask->walltime, b),
-                             ask->runs_max, ask->runs_max == 1 ? "" : "s");
+        text =
+            arena_printf (view->arena,
+                          "%s has used %s of processor time; its user signed for %lld processors "
+                          "for %s, and %u such run%s",
+                          whose (view, ask),
+                          duration_format (h->used > INT64_MAX ? INT64_MAX : (int64_t)h->used, a),
+                          (long long)ask->procs, duration_format (ask->walltime, b), ask->runs_max,
+                          ask->runs_max == 1 ? "" : "s");
     hold_refuse (out, "RunsUsedUp", text);
 }
 
@@ -183,9 +186,9 @@ static bool too_many (struct ledger_view *view, const struct ledger_hold_ask *al
             continue;
         add_run (view, ask, row, &h);
         if (!same_run (&ask->job, &row->job) && is_live (view, row) && ++live <= ask->live_max)
-            where = arena_printf (view->arena, "%s%s%s at %s (hold.%lld)", where,
-                                  *where ? ", " : "", row->job.site_job, row->job.site,
-                                  (long long)row->hold_id);
+            where =
+                arena_printf (view->arena, "%s%s%s at %s (hold.%lld)", where, *where ? ", " : "",
+                              row->job.site_job, row->job.site, (long long)row->hold_id);
     }
     for (uint32_t i = 0; i < at; i++)
         if (all[i].is_signed && strcmp (all[i].part, ask->part) == 0 && ++live <= ask->live_max)

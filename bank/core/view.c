@@ -137,10 +137,10 @@ void ledger_view_destroy (struct ledger_view *view)
 
 void ledger_view_again (struct ledger_view *view, struct arena *arena, time_us now)
 {
-    struct ledger_vec *batch[] = {&view->holds,   &view->usages,  &view->ops,  &view->entries, &view->signeds,
-                                  &view->charges, &view->touched, &view->paid, &view->refunds,
-                                  &view->recons,  &view->recon_events, &view->moves,
-                                  &view->pins, &view->pin_uses, &view->role_changes};
+    struct ledger_vec *batch[] = {
+        &view->holds,        &view->usages,  &view->ops,  &view->entries,  &view->signeds,
+        &view->charges,      &view->touched, &view->paid, &view->refunds,  &view->recons,
+        &view->recon_events, &view->moves,   &view->pins, &view->pin_uses, &view->role_changes};
     assert (!view->admin);
     for (uint32_t i = 0; i < view->touched.count; i++)
         ((struct ledger_alloc *)view->touched.item[i])->dirty = false;
@@ -170,7 +170,8 @@ struct ledger_account *ledger_add_account (struct ledger_view *view, int64_t id,
     return account;
 }
 
-void ledger_account_also (struct ledger_view *view, struct ledger_account *account, const char *name)
+void ledger_account_also (struct ledger_view *view, struct ledger_account *account,
+                          const char *name)
 {
     if (!ledger_account_by_name (view, name))
         table_put (view, T_ACCOUNT_NAME, name, strlen (name), account);
@@ -420,7 +421,8 @@ struct ledger_signed *ledger_add_signed (struct ledger_view *view, const char *i
     return row;
 }
 
-struct ledger_freeze *ledger_add_freeze (struct ledger_view *view, enum ledger_freezable what, int64_t id)
+struct ledger_freeze *ledger_add_freeze (struct ledger_view *view, enum ledger_freezable what,
+                                         int64_t id)
 {
     struct ledger_freeze *freeze = arena_new (view->keep, struct ledger_freeze);
     freeze->what = what;

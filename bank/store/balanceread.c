@@ -27,11 +27,13 @@ static struct reader_alloc row_of (struct arena *arena, const PGresult *res, int
                                  .posted = pgres_i64 (res, r, 9),
                                  .held = pgres_i64 (res, r, 10),
                                  .frozen = all ? pgres_text (res, r, COL_FROZEN, arena) : "",
-                                 .grant_frozen = all ? pgres_text (res, r, COL_FROZEN + 1, arena) : ""};
+                                 .grant_frozen =
+                                     all ? pgres_text (res, r, COL_FROZEN + 1, arena) : ""};
 }
 
 /* Rows [from, to) of a result. */
-static void give (struct read *read, const struct err *err, const PGresult *res, int from, int to, bool all)
+static void give (struct read *read, const struct err *err, const PGresult *res, int from, int to,
+                  bool all)
 {
     struct reader_alloc *row = arena_array (read->arena, (size_t)(to - from), sizeof (*row));
     for (int r = from; r < to; r++)
@@ -76,7 +78,8 @@ static void on_balances (void *arg, const struct pgbatch_result *result)
 static void send_all (struct reader *reader, struct read *const *read, uint32_t count, bool all)
 {
     struct arena *arena = read[count - 1]->arena;
-    struct together *together = arena_alloc (arena, sizeof (*together) + count * sizeof (together->read[0]));
+    struct together *together =
+        arena_alloc (arena, sizeof (*together) + count * sizeof (together->read[0]));
     struct pgargs *args = pgargs_create (arena, "tti");
     together->count = count;
     together->all = all;

@@ -28,7 +28,8 @@ static const struct pgstmt statements[] = {
      "  ON CONFLICT DO NOTHING) "
      "SELECT hi - lo >= ($1::bigint[])[3] FROM span"},
     {"entry_room", "SELECT entry_room ()"},
-    {"signed_forget", "SELECT (signed_forget (($1::bigint[])[1], ($1::bigint[])[2], ($1::bigint[])[3])).*"},
+    {"signed_forget",
+     "SELECT (signed_forget (($1::bigint[])[1], ($1::bigint[])[2], ($1::bigint[])[3])).*"},
 };
 
 struct checkpointer {
@@ -120,9 +121,9 @@ static void on_timer (evutil_socket_t fd, short what, void *arg)
     pgbatch_submit (c->loop);
 }
 
-struct checkpointer *checkpointer_create (struct event_base *base, struct log *log, const char *conninfo,
-                                          struct committer *committer, int64_t entries,
-                                          duration_us window, struct err *err)
+struct checkpointer *checkpointer_create (struct event_base *base, struct log *log,
+                                          const char *conninfo, struct committer *committer,
+                                          int64_t entries, duration_us window, struct err *err)
 {
     struct checkpointer *c = calloc (1, sizeof (*c));
     if (!c)

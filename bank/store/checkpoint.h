@@ -13,9 +13,9 @@ struct checkpointer;
 
 /* entries: so many of an account make a checkpoint; signed jobs are forgotten so long after their expiry as
  * window says. The committer says which moments are settled. */
-struct checkpointer *checkpointer_create (struct event_base *base, struct log *log, const char *conninfo,
-                                          struct committer *committer, int64_t entries,
-                                          duration_us window, struct err *err);
+struct checkpointer *checkpointer_create (struct event_base *base, struct log *log,
+                                          const char *conninfo, struct committer *committer,
+                                          int64_t entries, duration_us window, struct err *err);
 void checkpointer_start (struct checkpointer *c); /* once the schema is there */
 void checkpointer_settings (struct checkpointer *c, int64_t entries, duration_us window);
 void checkpointer_destroy (struct checkpointer *c); /* before its committer */

@@ -16,7 +16,7 @@
 /* How long a request of unknown outcome waits for the database to come back. */
 #define UNKNOWN_WAIT_US (10 * US_PER_S)
 
-#define CLOCK_AHEAD                                                                                \
+#define CLOCK_AHEAD                                                                                 \
     "the bank's clock is %s ahead: nothing is written until it is right, or an operator says that " \
     "it is (nui clock accept)"
 enum { LOOK_S = 5 };
@@ -30,7 +30,8 @@ struct item {
     struct ledger_outcome outcome;
     const void *bytes; /* of a new answer, in the batch's arena */
     size_t len;
-    bool alone;   /* decide it by itself: its batch was refused by PostgreSQL once, or it changes what all others look at */
+    bool
+        alone; /* decide it by itself: its batch was refused by PostgreSQL once, or it changes what all others look at */
     bool known;   /* nothing of it may be taken to be new: see load_want_request */
     bool decided; /* its batch was sent to be written: the outcome may be unknown */
     duration_us unknown_since;
@@ -91,9 +92,9 @@ struct committer {
     struct item_list queue;
     uint32_t queued;
     struct batch batch[BATCHES_MAX]; /* a ring: the oldest is being written, the others follow it */
-    unsigned oldest, live; /* an index, and how many there are */
+    unsigned oldest, live;           /* an index, and how many there are */
     enum phase phase;
-    unsigned rolling; /* sides that have not answered their ROLLBACK */
+    unsigned rolling;         /* sides that have not answered their ROLLBACK */
     struct arena *known;      /* of what the view keeps between batches */
     struct ledger_view *view; /* NULL: nothing is known yet */
     struct recent *recent;
@@ -128,8 +129,9 @@ static void clock_look (struct committer *c)
     duration_us ahead = moment_ahead (&c->moment, now), behind = moment_behind (&c->moment, now);
     char by[QUANTITY_TEXT_MAX], why[ERR_TEXT_MAX];
     if ((behind > 0) != c->behind)
-        log_event (c->config.log, LOG_LEVEL_WARN, "bank", behind ? "clock_behind" : "clock_caught_up",
-                   "by=%s text=\"the ledger %s\"", duration_format (behind, by),
+        log_event (c->config.log, LOG_LEVEL_WARN, "bank",
+                   behind ? "clock_behind" : "clock_caught_up", "by=%s text=\"the ledger %s\"",
+                   duration_format (behind, by),
                    behind ? "goes on from its last moment until the clock has come there"
                           : "goes by the clock again");
     c->behind = behind > 0;
@@ -163,7 +165,8 @@ static void on_pulsed (void *arg, const struct pgbatch_result *result)
 /* What is being written shows it as well. */
 static void pulse_send (struct committer *c)
 {
-    if (!c->config.pulse || c->pulse_sent || c->live > 0 || c->phase == PHASE_ROLLBACK || !committer_is_up (c))
+    if (!c->config.pulse || c->pulse_sent || c->live > 0 || c->phase == PHASE_ROLLBACK ||
+        !committer_is_up (c))
         return;
     c->pulse_sent = clock_monotonic_us ();
     pgbatch_begin (c->side[FIRST].loop, on_pulsed, c);
@@ -365,7 +368,8 @@ static void go_back (struct committer *c)
 }
 
 /* See committer.h: numbers_per_s. By whichever clock is ahead. */
-static void numbers_leap (const struct committer *c, time_us database_now, time_us last, struct ledger_ids *next)
+static void numbers_leap (const struct committer *c, time_us database_now, time_us last,
+                          struct ledger_ids *next)
 {
     time_us machine = clocks (c).wall, now = machine > database_now ? machine : database_now;
     if (last == 0 || now <= last)
@@ -383,8 +387,9 @@ static void on_ready (void *arg)
     const struct setup *setup = &c->side[FIRST].setup;
     moment_begin (&c->moment, clocks (c), setup->database_now, setup->last_recorded);
     clock_look (c);
-    c->sure = (struct tip){.next = setup->next,
-                           .seal = {.number = setup->last.number, .unsealed = setup->unsealed.len > 0}};
+    c->sure =
+        (struct tip){.next = setup->next,
+                     .seal = {.number = setup->last.number, .unsealed = setup->unsealed.len > 0}};
     numbers_leap (c, setup->database_now, setup->last_recorded, &c->sure.next);
     if (setup->last.number)
         c->sure.seal.link = block_link (&setup->last);
@@ -452,7 +457,7 @@ static void requeue (struct committer *c)
     for (; c->live; c->live--, c->oldest = (c->oldest + 1) % BATCHES_MAX) {
         struct batch *b = oldest (c);
         STAILQ_FOREACH (item, &b->items, link)
-        item->known |= item->decided;
+            item->known |= item->decided;
         STAILQ_CONCAT (&all, &b->items);
         c->queued += b->count;
         b->count = 0;
@@ -577,7 +582,8 @@ struct committer *committer_create (const struct committer_config *config, struc
                                      .arg = side};
         side->committer = c;
         side->loop = pgloop_create (&loop, err);
-        if (!side->loop || !c->turn || !c->patience || !c->look || !c->pulse || event_add (c->look, &look) < 0) {
+        if (!side->loop || !c->turn || !c->patience || !c->look || !c->pulse ||
+            event_add (c->look, &look) < 0) {
             committer_destroy (c);
             return NULL;
         }
@@ -637,8 +643,8 @@ bool committer_is_idle (const struct committer *c)
     return c->queued == 0 && c->live == 0;
 }
 
-int committer_submit (struct committer *c, const struct ledger_request *req, committer_check_f check,
-                      committer_done_f done, void *arg, struct err *err)
+int committer_submit (struct committer *c, const struct ledger_request *req,
+                      committer_check_f check, committer_done_f done, void *arg, struct err *err)
 {
     if (!committer_is_up (c))
         return err_set (err, ERR_UNAVAILABLE,
@@ -744,7 +750,7 @@ static void batch_failed (struct committer *c, const char *sqlstate, const struc
         finish (c, item, &err, NULL, 0);
     } else {
         STAILQ_FOREACH (item, &b->items, link)
-        item->alone = true;
+            item->alone = true;
     }
     give_back (c);
 }
@@ -813,7 +819,8 @@ static void on_written (void *arg, const struct pgbatch_result *result)
         return; /* on_down puts the batches back */
     if (c->phase == PHASE_ROLLBACK) {
         if (result->end == PGBATCH_OK) /* though it was given back */
-            pgloop_fail (c->side[FIRST].loop, "a batch was written behind one that was not: reading anew");
+            pgloop_fail (c->side[FIRST].loop,
+                         "a batch was written behind one that was not: reading anew");
         return;
     }
     assert (b == oldest (c));
@@ -839,8 +846,7 @@ static void decide (struct committer *c, struct batch *b)
     duration_us now = clock_monotonic_us ();
     struct item *item;
     c->view->next = c->next;
-    STAILQ_FOREACH (item, &b->items, link)
-    {
+    STAILQ_FOREACH (item, &b->items, link) {
         struct ledger_outcome *out = &item->outcome;
         item->bytes = NULL; /* of an earlier time */
         item->len = 0;
@@ -873,7 +879,8 @@ static bool check (struct item *item)
 static bool is_sure (struct batch *b)
 {
     struct item *item = STAILQ_FIRST (&b->items);
-    return check (item) || (err_set (&b->unsealed, ERR_UNAUTHENTIC, "%s", item->req->refused.text), false);
+    return check (item) ||
+           (err_set (&b->unsealed, ERR_UNAUTHENTIC, "%s", item->req->refused.text), false);
 }
 
 /* All is there: decides, and sends what was decided to be written. */
@@ -890,7 +897,8 @@ static void write_batch (struct committer *c)
     write_open (c->view, b->load, behind && b->closed ? c->seal.tip.number : 0, loop);
     decide (c, b);
     write_rows (c->view, b->load, c->view->next.op - c->next.op,
-                b->count >= OVERLAP_MIN ? on_early : NULL, b->closed ? NULL : &b->rest, &c->seal, loop);
+                b->count >= OVERLAP_MIN ? on_early : NULL, b->closed ? NULL : &b->rest, &c->seal,
+                loop);
     b->unsealed = (struct err){0};
     b->unsure = !is_sure (b);
     bool good = !b->unsure && seal_make (&c->seal, c->view, &b->unsealed) == 0;

@@ -39,8 +39,8 @@ struct committer_config {
     /* Writes the reply of a successful outcome as the bytes to be stored and sent. */
     void (*encode) (void *arg, const struct ledger_request *req, const struct ledger_outcome *out,
                     struct strbuf *bytes);
-    seal_sign_f sign; /* signs a block of the batch's operations */
-    duration_us clock_bound;   /* the clock may be so far ahead: see moment.h */
+    seal_sign_f sign;                  /* signs a block of the batch's operations */
+    duration_us clock_bound;           /* the clock may be so far ahead: see moment.h */
     struct moment_now (*clock) (void); /* NULL: the machine's clocks */
     /* More numbers of a kind than can be given out in a second. A ledger that was restored has forgotten what it gave out
      * since its last operation, and sites' outboxes and people's notes have not: at each start, and whenever the database
@@ -69,8 +69,8 @@ typedef bool (*committer_check_f) (void *arg);
 
 /* req must stay valid until done is called. check may be NULL. ERR_UNAVAILABLE while the database is away, the clock
  * is ahead or the queue is full; then done is not called. */
-int committer_submit (struct committer *c, const struct ledger_request *req, committer_check_f check,
-                      committer_done_f done, void *arg, struct err *err);
+int committer_submit (struct committer *c, const struct ledger_request *req,
+                      committer_check_f check, committer_done_f done, void *arg, struct err *err);
 /* How far ahead the clock is, so that nothing but an operator's word on it is taken; 0: it is not. */
 duration_us committer_clock_ahead (struct committer *c);
 /* The operator's word is recorded: it is right. */

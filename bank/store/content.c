@@ -12,7 +12,8 @@ struct content_shape {
 };
 
 #define CONTENT_DIRECT_SHAPE(stmt, name, columns) [stmt] = {name, columns},
-static const struct content_shape content_direct[BANK_STMT_COUNT] = {CONTENT_DIRECT (CONTENT_DIRECT_SHAPE)};
+static const struct content_shape content_direct[BANK_STMT_COUNT] = {
+    CONTENT_DIRECT (CONTENT_DIRECT_SHAPE)};
 
 /* The statement by whose name a line tells of a statement's rows. */
 static enum bank_stmt content_stmt (enum bank_stmt stmt)
@@ -27,7 +28,8 @@ static const struct content_shape content_object[CONTENT_OBJECTS] = {
     [OBJ_ADD_ROLE] = {"add", "bank_role op_id person_id role granted"},
     [OBJ_ADD_FUNDER] = {"add", "funder id name description op_id"},
     [OBJ_PUT_MEMBERSHIP] = {"put", "membership id valid_to"},
-    [OBJ_ADD_MEMBERSHIP] = {"add", "membership id project_id person_id role valid_from valid_to op_id"},
+    [OBJ_ADD_MEMBERSHIP] = {"add",
+                            "membership id project_id person_id role valid_from valid_to op_id"},
     [OBJ_ADD_ACCOUNT] = {"add", "account id name class project_id? op_id unit_id=1"},
     [OBJ_PUT_NAME] = {"put", "account id name"},
     [OBJ_ADD_NAME] = {"add", "account_name account_id op_id name"},
@@ -39,17 +41,22 @@ static const struct content_shape content_object[CONTENT_OBJECTS] = {
     [OBJ_ADD_SCOPE] = {"add", "account_scope account_id position kind name exclude"},
     [OBJ_ADD_AWARD] = {"add", "award id funder_id account_id reference op_id"},
     [OBJ_PUT_REVOKED] = {"put", "award id revoked_op"},
-    [OBJ_ADD_ALLOC] = {"add", "allocation id account_id valid_from valid_to credit_limit description op_id award_id? split_from? "
-                              "reference"},
+    [OBJ_ADD_ALLOC] =
+        {"add",
+         "allocation id account_id valid_from valid_to credit_limit description op_id award_id? split_from? "
+         "reference"},
     [OBJ_ADD_ALLOC_SCOPE] = {"add", "allocation_scope allocation_id position kind name exclude"},
     [OBJ_PUT_END] = {"put", "allocation id valid_to"},
     [OBJ_PUT_LIMIT] = {"put", "allocation id credit_limit"},
     [OBJ_ADD_BALANCE] = {"add", "balance allocation_id granted settled posted held"},
     [OBJ_ADD_ABOUT] = {"add", "about op_id what object_id"},
-    [OBJ_ADD_RATE] = {"add", "rate site version valid_from multiplier_ppm op_id measure successful_only"},
+    [OBJ_ADD_RATE] = {"add",
+                      "rate site version valid_from multiplier_ppm op_id measure successful_only"},
     [OBJ_ADD_FACTOR] = {"add", "rate_factor site version position kind name ppm"},
-    [OBJ_ADD_RIGHT] = {"add", "site_right site op_id claims refunds refund_cap_us refund_minimum refund_window_us "
-                              "node_procs proc_memory_mb overrun_us"},
+    [OBJ_ADD_RIGHT] =
+        {"add",
+         "site_right site op_id claims refunds refund_cap_us refund_minimum refund_window_us "
+         "node_procs proc_memory_mb overrun_us"},
 };
 
 static char *content_int (char *out, int64_t v)
@@ -96,11 +103,14 @@ static char *content_bytes (char *out, const unsigned char *bytes, size_t len)
 }
 
 /* What stands before it, and the value. */
-static void content_value (struct strbuf *to, char before, const struct pgcol *col, size_t *at, bool zero_is_null)
+static void content_value (struct strbuf *to, char before, const struct pgcol *col, size_t *at,
+                           bool zero_is_null)
 {
     size_t len;
     const unsigned char *bytes = pgcol_next (col, at, &len);
-    char some[256], *from = 16 + 6 * len <= sizeof (some) ? some : malloc (16 + 6 * len); /* a byte becomes at most six */
+    char some[256], *from = 16 + 6 * len <= sizeof (some)
+                                ? some
+                                : malloc (16 + 6 * len); /* a byte becomes at most six */
     char *out = from;
     assert (from);
     uint64_t v;
@@ -108,7 +118,8 @@ static void content_value (struct strbuf *to, char before, const struct pgcol *c
     switch (col->type) {
     case PGCOL_I64:
         memcpy (&v, bytes, sizeof (v));
-        out = v == 0 && zero_is_null ? mempcpy (out, "null", 4) : content_int (out, (int64_t)be64toh (v));
+        out = v == 0 && zero_is_null ? mempcpy (out, "null", 4)
+                                     : content_int (out, (int64_t)be64toh (v));
         break;
     case PGCOL_TEXT:
         out = content_text (out, bytes, len);
@@ -142,8 +153,9 @@ struct content_col {
 };
 enum { CONTENT_COLS_MAX = 2 * PGARGS_MAX };
 
-static unsigned content_cols (const struct content_shape *shape, struct content_col col[CONTENT_COLS_MAX],
-                              const char **table, size_t *table_len)
+static unsigned content_cols (const struct content_shape *shape,
+                              struct content_col col[CONTENT_COLS_MAX], const char **table,
+                              size_t *table_len)
 {
     const char *rest = shape->columns, *word;
     size_t len;
@@ -153,11 +165,12 @@ static unsigned content_cols (const struct content_shape *shape, struct content_
         const char *value = memchr (word, '=', len);
         assert (count < CONTENT_COLS_MAX);
         bool zero_is_null = word[len - 1] == '?';
-        col[count++] = (struct content_col){.name = word,
-                                            .name_len = value ? (size_t)(value - word) : len - zero_is_null,
-                                            .value = value ? value + 1 : NULL,
-                                            .value_len = value ? len - (size_t)(value + 1 - word) : 0,
-                                            .zero_is_null = zero_is_null};
+        col[count++] =
+            (struct content_col){.name = word,
+                                 .name_len = value ? (size_t)(value - word) : len - zero_is_null,
+                                 .value = value ? value + 1 : NULL,
+                                 .value_len = value ? len - (size_t)(value + 1 - word) : 0,
+                                 .zero_is_null = zero_is_null};
     }
     return count;
 }
@@ -174,7 +187,8 @@ void content_add_object (struct strbuf *out, enum content_object object, const s
     unsigned count = content_cols (shape, col, &table, &table_len);
     for (uint32_t i = 0; i < rows; i++) {
         unsigned arg = 0;
-        strbuf_printf (out, "%s{\"%s\":\"%.*s\"", out->len ? "\n" : "", shape->name, (int)table_len, table);
+        strbuf_printf (out, "%s{\"%s\":\"%.*s\"", out->len ? "\n" : "", shape->name, (int)table_len,
+                       table);
         for (unsigned k = 0; k < count; k++) {
             strbuf_printf (out, ",\"%.*s\"", (int)col[k].name_len, col[k].name);
             if (col[k].value) {

@@ -15,7 +15,8 @@
 #define CONTENT_DIRECT(X)                                                                          \
     X (ST_PUT_BALANCE, "put_balance", "balance allocation_id granted settled posted held")         \
     X (ST_ADD_QUOTE, "add_quote", "quote id op_id identity expires_at reusable account")           \
-    X (ST_ADD_QUOTE_CARD, "add_quote_card", "quote_card quote_id position site rate_version price") \
+    X (ST_ADD_QUOTE_CARD, "add_quote_card",                                                        \
+       "quote_card quote_id position site rate_version price")                                     \
     X (ST_ADD_QUOTE_USE, "add_quote_use", "quote_use op_id quote_id job")                          \
     X (ST_ADD_QUOTE_CANCEL, "add_quote_cancel", "quote_cancel quote_id op_id cancelled_at")        \
     X (ST_PUT_HOLD, "put_hold", "hold id open")                                                    \
@@ -33,7 +34,8 @@
     X (ST_ADD_CHARGE, "add_charge",                                                                \
        "charge id op_id usage_id hold_id? sequence procs start_at end_at final successful "        \
        "rate_version rate_ppm amount total released formula refund_most refund_due")               \
-    X (ST_ADD_CHARGE_LEG, "add_charge_leg", "charge_leg charge_id leg allocation_id amount source") \
+    X (ST_ADD_CHARGE_LEG, "add_charge_leg",                                                        \
+       "charge_leg charge_id leg allocation_id amount source")                                     \
     X (ST_ADD_REFUND, "add_refund",                                                                \
        "refund_leg op_id leg charge_id charge_leg allocation_id amount")                           \
     X (ST_ADD_RECON, "add_recon",                                                                  \

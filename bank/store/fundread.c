@@ -169,19 +169,20 @@ static void give_recons (struct read *read, struct err *err, PGresult *const *re
         int r = (int)i;
         row[i].row.id = pgres_i64 (res[0], r, 0);
         row[i].row.site = pgres_text (res[0], r, 1, read->arena);
-        row[i].row.finding = (struct ledger_finding){.kind = pgres_text (res[0], r, 2, read->arena),
-                                                     .site_job = pgres_text (res[0], r, 3, read->arena),
-                                                     .component = pgres_text (res[0], r, 4, read->arena),
-                                                     .incarnation = pgres_i64 (res[0], r, 5),
-                                                     .hold = pgres_text (res[0], r, 6, read->arena),
-                                                     .charge_op = pgres_i64 (res[0], r, 7),
-                                                     .identity = pgres_text (res[0], r, 8, read->arena),
-                                                     .account = pgres_text (res[0], r, 9, read->arena),
-                                                     .amount = pgres_i64 (res[0], r, 10),
-                                                     .site_ps = pgres_i64 (res[0], r, 11),
-                                                     .bank_ps = pgres_i64 (res[0], r, 12),
-                                                     .since = pgres_i64 (res[0], r, 13),
-                                                     .text = pgres_text (res[0], r, 14, read->arena)};
+        row[i].row.finding =
+            (struct ledger_finding){.kind = pgres_text (res[0], r, 2, read->arena),
+                                    .site_job = pgres_text (res[0], r, 3, read->arena),
+                                    .component = pgres_text (res[0], r, 4, read->arena),
+                                    .incarnation = pgres_i64 (res[0], r, 5),
+                                    .hold = pgres_text (res[0], r, 6, read->arena),
+                                    .charge_op = pgres_i64 (res[0], r, 7),
+                                    .identity = pgres_text (res[0], r, 8, read->arena),
+                                    .account = pgres_text (res[0], r, 9, read->arena),
+                                    .amount = pgres_i64 (res[0], r, 10),
+                                    .site_ps = pgres_i64 (res[0], r, 11),
+                                    .bank_ps = pgres_i64 (res[0], r, 12),
+                                    .since = pgres_i64 (res[0], r, 13),
+                                    .text = pgres_text (res[0], r, 14, read->arena)};
         row[i].opened = pgres_i64 (res[0], r, 15);
         row[i].row.owner = pgres_text (res[0], r, 16, read->arena);
         row[i].state = pgres_text (res[0], r, 17, read->arena);
@@ -217,7 +218,8 @@ static void give_unowned (struct read *read, struct err *err, PGresult *const *r
     uint32_t count = res ? (uint32_t)PQntuples (res[0]) : 0;
     struct fund_unowned *row = arena_array (read->arena, count, sizeof (*row));
     for (uint32_t i = 0; i < count; i++)
-        row[i] = (struct fund_unowned){pgres_text (res[0], (int)i, 0, read->arena), pgres_i64 (res[0], (int)i, 1),
+        row[i] = (struct fund_unowned){pgres_text (res[0], (int)i, 0, read->arena),
+                                       pgres_i64 (res[0], (int)i, 1),
                                        pgres_text (res[0], (int)i, 2, read->arena)};
     GIVE (read, fundread_unowned_f) (read->arg, err, row, count);
 }

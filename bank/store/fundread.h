@@ -105,7 +105,8 @@ struct fund_unowned {
     int64_t rows;
     const char *text; /* of the first */
 };
-typedef void (*fundread_unowned_f) (void *arg, const struct err *err, const struct fund_unowned *row, uint32_t count);
+typedef void (*fundread_unowned_f) (void *arg, const struct err *err,
+                                    const struct fund_unowned *row, uint32_t count);
 void fundread_unowned (struct reader *reader, fundread_unowned_f done, void *arg);
 
 struct fund_role {

@@ -15,13 +15,14 @@ struct load {
     struct pgargs *accounts; /* names | allocation ids | ids */
     struct pgargs *sites, *persons, *projects, *funders, *grants;
     struct pgargs *signeds; /* identity, uuid */
-    struct pgargs *paid;   /* operations that charged */
-    struct pgargs *recons; /* sites | rows | operations */
+    struct pgargs *paid;    /* operations that charged */
+    struct pgargs *recons;  /* sites | rows | operations */
     struct pgargs *quotes;
     struct pgargs *new_ops, *new_jobs; /* taken to be new: as ops; as touched without the ids */
-    struct pgargs *new_signeds; /* taken to be new, or as they are: identity, uuid, hash, grid job, meta, group, part */
+    struct pgargs *
+        new_signeds; /* taken to be new, or as they are: identity, uuid, hash, grid job, meta, group, part */
     int64_t requests;
-    bool rows;             /* whether anything is in recons */
+    bool rows;           /* whether anything is in recons */
     bool jobs, funds;    /* whether anything is in touched, in accounts */
     bool parts, sources; /* all accounts that have a part of the grants; what splits came from */
     bool sums; /* a hold may cost more than it keeps: what else its signed job is paid for counts */
@@ -265,7 +266,8 @@ static void want_named (struct load *load, enum subject_of of, const char *name)
 }
 
 /* One of what an operation's row says that it needs. */
-static void want_subject (struct load *load, const struct subject *subject, const struct ledger_request *req)
+static void want_subject (struct load *load, const struct subject *subject,
+                          const struct ledger_request *req)
 {
     int64_t id;
     switch (subject->of) {
@@ -280,7 +282,9 @@ static void want_subject (struct load *load, const struct subject *subject, cons
         if (subject->of == OF_ALLOC)
             want_alloc (load, id);
         else
-            pgargs_i64 (subject->of == OF_GRANT ? load->grants : subject->of == OF_CHARGE ? load->paid : load->quotes,
+            pgargs_i64 (subject->of == OF_GRANT    ? load->grants
+                        : subject->of == OF_CHARGE ? load->paid
+                                                   : load->quotes,
                         0, id);
         return;
     default:
@@ -379,10 +383,9 @@ bool load_more (const struct load *load)
 
 void load_send (struct load *load, struct pgloop *loop)
 {
-    struct pgargs *all[] = {load->ops,     load->touched, load->accounts,
-                            load->sites,   load->persons, load->projects,
-                            load->funders, load->grants,  load->paid,
-                            load->recons,  load->quotes,  load->signeds};
+    struct pgargs *all[] = {load->ops,     load->touched,  load->accounts, load->sites,
+                            load->persons, load->projects, load->funders,  load->grants,
+                            load->paid,    load->recons,   load->quotes,   load->signeds};
     for (size_t i = 0; i < sizeof (all) / sizeof (all[0]); i++)
         pgargs_seal (all[i]);
     if (pgargs_rows (load->ops))
@@ -639,8 +642,8 @@ static void take_sites (const PGresult *res, struct ledger_view *view)
             site->refunds.cap = pgres_i64 (res, i, 7);
             site->refunds.minimum = pgres_i64 (res, i, 8);
             site->refunds.window = pgres_i64 (res, i, 9);
-            site->given = (struct ledger_nodes_given){pgres_i64 (res, i, 10), pgres_i64 (res, i, 11),
-                                                      pgres_i64 (res, i, 12)};
+            site->given = (struct ledger_nodes_given){
+                pgres_i64 (res, i, 10), pgres_i64 (res, i, 11), pgres_i64 (res, i, 12)};
         }
         site->ahead_count = 0;
         const char *text = pgres_text (res, i, 4, view->keep);
@@ -702,8 +705,8 @@ static void take_projects (const PGresult *res, struct ledger_view *view)
 static void take_funders (const PGresult *res, struct ledger_view *view)
 {
     for (int i = 0; i < PQntuples (res); i++)
-        ledger_add_funder (view, pgres_i64 (res, i, 0), pgres_text (res, i, 1, view->keep))->references =
-            pgres_text (res, i, 2, view->keep);
+        ledger_add_funder (view, pgres_i64 (res, i, 0), pgres_text (res, i, 1, view->keep))
+            ->references = pgres_text (res, i, 2, view->keep);
 }
 
 /* "3,1" */
@@ -731,7 +734,8 @@ static void take_grants (const PGresult *res, struct ledger_view *view)
         grant->funder = pgres_text (res, i, 3, view->arena);
         grant->revoked_op_id = pgres_i64 (res, i, 4);
         grant->alloc_id = pgres_i64 (res, i, 5);
-        grant->part_count = take_numbers (pgres_text (res, i, 6, view->arena), &grant->part, view->arena);
+        grant->part_count =
+            take_numbers (pgres_text (res, i, 6, view->arena), &grant->part, view->arena);
     }
 }
 
@@ -852,7 +856,8 @@ static void take_freezes (const PGresult *res, struct ledger_view *view)
     for (int i = 0; i < PQntuples (res); i++) {
         const char *name = pgres_text (res, i, 0, view->arena);
         int what = 0;
-        while (what < LEDGER_FREEZABLES && strcmp (ledger_freezable_name ((enum ledger_freezable)what), name) != 0)
+        while (what < LEDGER_FREEZABLES &&
+               strcmp (ledger_freezable_name ((enum ledger_freezable)what), name) != 0)
             what++;
         assert (what < LEDGER_FREEZABLES);
         struct ledger_freeze *freeze =

@@ -24,7 +24,8 @@ void moment_begin (struct moment *m, struct moment_now now, time_us database, ti
 duration_us moment_ahead (const struct moment *m, struct moment_now now)
 {
     time_us believed = moment_believed (m, now);
-    return m->boot && now.wall > believed && now.wall - believed > m->bound ? now.wall - believed : 0;
+    return m->boot && now.wall > believed && now.wall - believed > m->bound ? now.wall - believed
+                                                                            : 0;
 }
 
 duration_us moment_behind (const struct moment *m, struct moment_now now)

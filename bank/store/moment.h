@@ -12,10 +12,10 @@
 
 struct moment {
     duration_us bound;
-    time_us last;       /* that was given out, or recorded before */
-    time_us wall;       /* that was believed … */
-    duration_us boot;   /* … when the monotonic clock showed this; 0: nothing yet */
-    bool accepted;      /* an operator's word, against the database's clock */
+    time_us last;     /* that was given out, or recorded before */
+    time_us wall;     /* that was believed … */
+    duration_us boot; /* … when the monotonic clock showed this; 0: nothing yet */
+    bool accepted;    /* an operator's word, against the database's clock */
 };
 
 struct moment_now {

@@ -473,8 +473,8 @@ void pgbatch_add (struct pgloop *loop, unsigned stmt, const struct pgargs *args)
     }
     assert (loop->open && loop->open->count < PGBATCH_QUERIES_MAX);
     pgargs_row (args, value, length);
-    if (!PQsendQueryPrepared (loop->conn, row_name (&loop->config.stmt[stmt], name), (int)args->count,
-                              value, length, args->format, 1))
+    if (!PQsendQueryPrepared (loop->conn, row_name (&loop->config.stmt[stmt], name),
+                              (int)args->count, value, length, args->format, 1))
         loop->broken = true;
     loop->open->count++;
 }

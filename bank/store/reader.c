@@ -201,13 +201,14 @@ static void give_usage (struct read *read, struct err *err, const PGresult *res)
     uint32_t count = res && !err->code ? (uint32_t)PQntuples (res) : 0;
     struct reader_usage *row = arena_array (read->arena, count, sizeof (*row));
     for (uint32_t i = 0; i < count; i++)
-        row[i] = (struct reader_usage){.key = {0},
-                                       .jobs = pgres_i64 (res, (int)i, READER_KEYS),
-                                       .charged = pgres_i64 (res, (int)i, READER_KEYS + 1),
-                                       .refunded = pgres_i64 (res, (int)i, READER_KEYS + 2),
-                                       .charged_wide = pgres_text (res, (int)i, READER_KEYS + 3, read->arena),
-                                       .refunded_wide = pgres_text (res, (int)i, READER_KEYS + 4, read->arena),
-                                       .net_wide = pgres_text (res, (int)i, READER_KEYS + 5, read->arena)};
+        row[i] = (struct reader_usage){
+            .key = {0},
+            .jobs = pgres_i64 (res, (int)i, READER_KEYS),
+            .charged = pgres_i64 (res, (int)i, READER_KEYS + 1),
+            .refunded = pgres_i64 (res, (int)i, READER_KEYS + 2),
+            .charged_wide = pgres_text (res, (int)i, READER_KEYS + 3, read->arena),
+            .refunded_wide = pgres_text (res, (int)i, READER_KEYS + 4, read->arena),
+            .net_wide = pgres_text (res, (int)i, READER_KEYS + 5, read->arena)};
     for (uint32_t i = 0; i < count; i++)
         for (int k = 0; k < READER_KEYS; k++)
             row[i].key[k] = pgres_text (res, (int)i, k, read->arena);
@@ -331,10 +332,12 @@ bool read_sendable (struct read *read)
         err_set (&read->early, ERR_UNAVAILABLE, "the bank's database is away (%s): ask again",
                  reader->why[0] ? reader->why : "not connected yet");
     else if (silence > reader->silence_max)
-        err_set (&read->early, ERR_UNAVAILABLE,
-                 "the bank's database has committed nothing %s%s: another may have taken its place, and what it shows "
-                 "may be old: ask again later", silence == INT64_MAX ? "yet" : "for ",
-                 silence == INT64_MAX ? "" : duration_format (silence, text));
+        err_set (
+            &read->early, ERR_UNAVAILABLE,
+            "the bank's database has committed nothing %s%s: another may have taken its place, and what it shows "
+            "may be old: ask again later",
+            silence == INT64_MAX ? "yet" : "for ",
+            silence == INT64_MAX ? "" : duration_format (silence, text));
     else if (reader->waiting > READER_WAITING_MAX)
         err_set (&read->early, ERR_UNAVAILABLE,
                  "the bank has %u questions to answer: ask again later", reader->waiting);

@@ -86,7 +86,7 @@ enum { READER_KEYS = 9 };
 struct reader_usage {
     const char *key[READER_KEYS];
     int64_t jobs;
-    credit_micro charged, refunded; /* at their bounds where these say more */
+    credit_micro charged, refunded;                      /* at their bounds where these say more */
     const char *charged_wide, *refunded_wide, *net_wide; /* credits beyond 64 bits; else "" */
 };
 

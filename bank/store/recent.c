@@ -20,9 +20,9 @@ struct recent {
 /* The texts of a hold, in one order. */
 static void texts_of (struct ledger_hold *hold, const char **text[TEXTS])
 {
-    const char **all[TEXTS] = {&hold->job.site, &hold->job.site_job, &hold->job.component,
-                               &hold->job.grid_job, &hold->identity, &hold->qos, &hold->machine,
-                               &hold->nodes};
+    const char **all[TEXTS] = {&hold->job.site,     &hold->job.site_job, &hold->job.component,
+                               &hold->job.grid_job, &hold->identity,     &hold->qos,
+                               &hold->machine,      &hold->nodes};
     memcpy (text, all, sizeof (all));
 }
 

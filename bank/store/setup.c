@@ -41,7 +41,7 @@ static bool failed (struct setup *setup, const PGresult *result, const char *wha
         return false;
     char why[ERR_TEXT_MAX];
     text_printf (why, sizeof (why), "%s: %s", what,
-              result ? PQresultErrorMessage (result) : "no answer");
+                 result ? PQresultErrorMessage (result) : "no answer");
     pgloop_fail (setup->loop, why);
     return true;
 }
@@ -233,7 +233,8 @@ static void on_recovery (void *arg, const PGresult *result)
     if (failed (setup, result, "cannot ask whether it is a standby"))
         return;
     if (PQgetvalue (result, 0, 0)[0] == 't') {
-        pgloop_fail (setup->loop, "DATABASE leads to a standby, which may be behind: waiting for the primary");
+        pgloop_fail (setup->loop,
+                     "DATABASE leads to a standby, which may be behind: waiting for the primary");
         return;
     }
     setup->ready (setup->arg);
@@ -247,7 +248,8 @@ static void on_session (void *arg, const PGresult *result)
         return;
     if (setup->kind == SETUP_WRITER) {
         pgloop_exec (setup->loop,
-                     "SELECT pg_try_advisory_lock (" LOCK_KEY ") AND pg_try_advisory_lock (" SECOND_KEY ")",
+                     "SELECT pg_try_advisory_lock (" LOCK_KEY
+                     ") AND pg_try_advisory_lock (" SECOND_KEY ")",
                      on_lock);
         return;
     }
@@ -265,8 +267,10 @@ static void on_session (void *arg, const PGresult *result)
 
 void setup_begin (struct setup *setup)
 {
-    static const char *const session[] = {
-        [SETUP_READER] = READER, [SETUP_WRITER] = WRITER, [SETUP_SECOND] = WRITER, [SETUP_BACKGROUND] = BACKGROUND};
+    static const char *const session[] = {[SETUP_READER] = READER,
+                                          [SETUP_WRITER] = WRITER,
+                                          [SETUP_SECOND] = WRITER,
+                                          [SETUP_BACKGROUND] = BACKGROUND};
     pgloop_exec (setup->loop, session[setup->kind], on_session);
 }
 

@@ -22,10 +22,10 @@ struct setup {
     int at; /* index of the next migration */
     struct ledger_ids next;
     time_us last_recorded;
-    time_us database_now;      /* by its clock */
-    struct block last;         /* number 0: there is none */
-    struct strbuf unsealed;    /* lines that no block tells of yet; the owner frees it */
-    uint8_t secret[32];        /* of hand-overs: proto/job/handover.h */
+    time_us database_now;   /* by its clock */
+    struct block last;      /* number 0: there is none */
+    struct strbuf unsealed; /* lines that no block tells of yet; the owner frees it */
+    uint8_t secret[32];     /* of hand-overs: proto/job/handover.h */
     bool has_secret;
     void (*ready) (void *arg); /* called before pgloop_ready */
     void *arg;

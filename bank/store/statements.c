@@ -23,7 +23,7 @@
     "WITH RECURSIVE seed (id) AS ("                                                                \
     " SELECT a.id FROM unnest ($1::text[]) AS k (name) CROSS JOIN LATERAL "                        \
     "  (SELECT id FROM account x WHERE x.name = k.name UNION ALL "                                 \
-    "   SELECT account_id FROM account_name x WHERE x.name = k.name LIMIT 1) a "                    \
+    "   SELECT account_id FROM account_name x WHERE x.name = k.name LIMIT 1) a "                   \
     " UNION SELECT l.account_id FROM unnest ($2::bigint[]) AS k (id) CROSS JOIN LATERAL "          \
     "  (SELECT account_id FROM allocation x WHERE x.id = k.id LIMIT 1) l "                         \
     " UNION SELECT unnest ($3::bigint[])), "                                                       \
@@ -35,14 +35,15 @@
     "  JOIN account a ON a.id = r.id) p JOIN account d ON d.project_id = p.project_id AND "        \
     "  d.class = 'DEBT' WHERE d.id NOT IN (SELECT id FROM reach)) "
 
-#define ALLOCS                                                                                     \
-    CLOSURE "SELECT b.allocation_id, l.account_id, l.valid_from, l.valid_to, l.credit_limit, "     \
-            "b.granted, b.settled, b.posted, b.held, l.award_id, giver_of (l.op_id, l.award_id, l.split_from), "                   \
-            "(SELECT string_agg (x.kind || '=' || CASE WHEN x.exclude THEN '-' ELSE '' END || "    \
-            " x.name, ' ' ORDER BY x.position) FROM allocation_scope x "                           \
-            " WHERE x.allocation_id = l.id), l.split_from, l.reference FROM needed r "              \
-            "JOIN allocation l ON l.account_id = r.id "                                            \
-            "JOIN balance b ON b.allocation_id = l.id ORDER BY b.allocation_id"
+#define ALLOCS                                                                                           \
+    CLOSURE                                                                                              \
+    "SELECT b.allocation_id, l.account_id, l.valid_from, l.valid_to, l.credit_limit, "                   \
+    "b.granted, b.settled, b.posted, b.held, l.award_id, giver_of (l.op_id, l.award_id, l.split_from), " \
+    "(SELECT string_agg (x.kind || '=' || CASE WHEN x.exclude THEN '-' ELSE '' END || "                  \
+    " x.name, ' ' ORDER BY x.position) FROM allocation_scope x "                                         \
+    " WHERE x.allocation_id = l.id), l.split_from, l.reference FROM needed r "                           \
+    "JOIN allocation l ON l.account_id = r.id "                                                          \
+    "JOIN balance b ON b.allocation_id = l.id ORDER BY b.allocation_id"
 
 /* Who sees what of project p: $1 is the caller's identity, or '' for those who see everything;
  * people see their projects and those below what they lead, managers and auditors all. */
@@ -59,18 +60,20 @@
 /* A function in each row costs more than all else of a balance: it is called where anything is frozen. */
 #define IF_FROZEN(text) "CASE WHEN EXISTS (SELECT FROM freeze_now) THEN " text " END"
 #define FROZEN                                                                                     \
-    IF_FROZEN ("account_frozen (a.id, a.project_id)") ", " IF_FROZEN ("frozen_text ('grant', l.award_id)")
+    IF_FROZEN ("account_frozen (a.id, a.project_id)")                                              \
+    ", " IF_FROZEN ("frozen_text ('grant', l.award_id)")
 /* Of each: $1 who, $2 account, $3 a number, given back in the last column. SEES, but with no part of it as a hash of
  * all memberships. */
-#define BALANCES(columns, account)                                                                 \
-    "SELECT " BALANCE columns ", n.number FROM unnest ($1::text[], $2::text[], $3::bigint[]) AS n (who, account, number) " \
-    "CROSS JOIN LATERAL (" account " LIMIT 1) a "                                                  \
-    "CROSS JOIN LATERAL (SELECT * FROM project x WHERE x.id = a.project_id LIMIT 1) p "            \
-    "CROSS JOIN LATERAL (SELECT WHERE n.who = '' UNION ALL (SELECT FROM person pe JOIN membership m ON " \
-    "  m.person_id = pe.id AND m.project_id = p.id AND m.valid_to = 9223372036854775807 "          \
-    "  WHERE pe.identity = n.who LIMIT 1) UNION ALL (SELECT FROM person pe WHERE pe.identity = n.who AND " \
-    "  (has_role (pe.id, 'manager') OR has_role (pe.id, 'auditor') OR leads_above (pe.id, p.id)) LIMIT 1) " \
-    "  LIMIT 1) seen "                                                                             \
+#define BALANCES(columns, account)                                                                               \
+    "SELECT " BALANCE columns                                                                                    \
+    ", n.number FROM unnest ($1::text[], $2::text[], $3::bigint[]) AS n (who, account, number) "                 \
+    "CROSS JOIN LATERAL (" account " LIMIT 1) a "                                                                \
+    "CROSS JOIN LATERAL (SELECT * FROM project x WHERE x.id = a.project_id LIMIT 1) p "                          \
+    "CROSS JOIN LATERAL (SELECT WHERE n.who = '' UNION ALL (SELECT FROM person pe JOIN membership m ON "         \
+    "  m.person_id = pe.id AND m.project_id = p.id AND m.valid_to = 9223372036854775807 "                        \
+    "  WHERE pe.identity = n.who LIMIT 1) UNION ALL (SELECT FROM person pe WHERE pe.identity = n.who AND "       \
+    "  (has_role (pe.id, 'manager') OR has_role (pe.id, 'auditor') OR leads_above (pe.id, p.id)) LIMIT 1) "      \
+    "  LIMIT 1) seen "                                                                                           \
     "LEFT JOIN LATERAL (SELECT l.*, b.granted, b.settled, b.posted, b.held FROM allocation l JOIN balance b ON " \
     "  b.allocation_id = l.id WHERE l.account_id = a.id OFFSET 0) l ON true ORDER BY n.number, l.valid_to, l.id"
 #define ACCOUNT_NOW "SELECT * FROM account x WHERE x.name = n.account"
@@ -83,22 +86,22 @@
     " FROM rate_factor f WHERE f.site = r.site AND f.version = r.version)"
 
 /* What jobs were charged, with the last charge of each. */
-#define JOBS                                                                                       \
-    "SELECT u.id, u.site, u.site_job, u.component, u.incarnation, u.grid_job, u.identity, a.name, " \
-    "u.procs, u.start_at, u.end_at, u.total, (SELECT coalesce (sum (r.amount), 0)::bigint FROM "   \
-    "  charge c JOIN refund_leg r ON r.charge_id = c.id WHERE c.usage_id = u.id), u.final, "       \
-    "u.hold_id, (SELECT count (*) FROM charge c WHERE c.usage_id = u.id), last.op_id, "            \
-    "last.formula, o.recorded_at, last.rate_version, coalesce ((SELECT h.rate_version FROM hold h " \
-    "  WHERE h.id = u.hold_id), (SELECT last.rate_version FROM quote_use q WHERE q.op_id = last.op_id " \
-    "  LIMIT 1), (SELECT max (r.version) FROM rate r WHERE r.site = u.site AND "    \
-    "  r.valid_from <= last.start_at AND r.op_id < last.op_id), 0), EXISTS (SELECT FROM charge c " \
-    "  JOIN charge_leg g ON g.charge_id = c.id JOIN allocation l ON l.id = g.allocation_id "       \
-    "  WHERE c.usage_id = u.id AND l.valid_to <= u.start_at), coalesce ((SELECT h.client FROM charge c " \
+#define JOBS                                                                                                 \
+    "SELECT u.id, u.site, u.site_job, u.component, u.incarnation, u.grid_job, u.identity, a.name, "          \
+    "u.procs, u.start_at, u.end_at, u.total, (SELECT coalesce (sum (r.amount), 0)::bigint FROM "             \
+    "  charge c JOIN refund_leg r ON r.charge_id = c.id WHERE c.usage_id = u.id), u.final, "                 \
+    "u.hold_id, (SELECT count (*) FROM charge c WHERE c.usage_id = u.id), last.op_id, "                      \
+    "last.formula, o.recorded_at, last.rate_version, coalesce ((SELECT h.rate_version FROM hold h "          \
+    "  WHERE h.id = u.hold_id), (SELECT last.rate_version FROM quote_use q WHERE q.op_id = last.op_id "      \
+    "  LIMIT 1), (SELECT max (r.version) FROM rate r WHERE r.site = u.site AND "                             \
+    "  r.valid_from <= last.start_at AND r.op_id < last.op_id), 0), EXISTS (SELECT FROM charge c "           \
+    "  JOIN charge_leg g ON g.charge_id = c.id JOIN allocation l ON l.id = g.allocation_id "                 \
+    "  WHERE c.usage_id = u.id AND l.valid_to <= u.start_at), coalesce ((SELECT h.client FROM charge c "     \
     "  JOIN op h ON h.id = c.op_id WHERE c.usage_id = u.id AND h.client LIKE '%/operator/%' AND NOT EXISTS " \
-    "  (SELECT FROM recon_event e WHERE e.cured_op = h.id) ORDER BY c.id DESC LIMIT 1), '') "      \
-    "FROM usage u JOIN account a ON a.id = u.account_id LEFT JOIN project p ON "                   \
-    "p.id = a.project_id CROSS JOIN LATERAL (SELECT c.op_id, c.formula, c.rate_version, "          \
-    "  c.start_at FROM charge c WHERE c.usage_id = u.id ORDER BY c.id DESC LIMIT 1) last "           \
+    "  (SELECT FROM recon_event e WHERE e.cured_op = h.id) ORDER BY c.id DESC LIMIT 1), '') "                \
+    "FROM usage u JOIN account a ON a.id = u.account_id LEFT JOIN project p ON "                             \
+    "p.id = a.project_id CROSS JOIN LATERAL (SELECT c.op_id, c.formula, c.rate_version, "                    \
+    "  c.start_at FROM charge c WHERE c.usage_id = u.id ORDER BY c.id DESC LIMIT 1) last "                   \
     "JOIN op o ON o.id = last.op_id "
 
 #define BLOCK_COLUMNS                                                                              \
@@ -111,7 +114,7 @@
 
 /* Of block b: lines, none where it has none. */
 #define CONTENT                                                                                    \
-    "concat_ws (E'\\n', (SELECT nullif (c.objects, '') FROM change c WHERE c.block = b.number), "   \
+    "concat_ws (E'\\n', (SELECT nullif (c.objects, '') FROM change c WHERE c.block = b.number), "  \
     "nullif (b.rows, ''))"
 
 #define OP_COLUMNS                                                                                 \
@@ -127,7 +130,7 @@
     "(x.part = n.part OR x.hash <> n.hash OR (NOT n.grouped AND x.grid_job <> n.grid_job) OR "     \
     " (x.meta <> '' AND n.meta <> '' AND x.meta <> n.meta))"
 
-#define HOLD_COLUMNS                                                                               \
+#define HOLD_COLUMNS                                                                                \
     "id, op_id, site, site_job, component, incarnation, grid_job, asked_id, account_id, identity, " \
     "procs, walltime_us, start_at, expires_at, rate_version, rate_ppm, amount, open, extra_parts, " \
     "qos_ppm, class_ppm, group_ppm, pe_milli, qos, machine, nodes, walltime_max_us, cost_max, uuid"
@@ -137,7 +140,7 @@
     "$3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::bigint[], $9::bigint[], "   \
     "$10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], "     \
     "$16::bigint[], $17::bigint[], $18::boolean[], $19::bigint[], $20::bigint[], $21::bigint[], "  \
-    "$22::bigint[], $23::bigint[], $24::text[], $25::text[], $26::text[], $27::bigint[], "        \
+    "$22::bigint[], $23::bigint[], $24::text[], $25::text[], $26::text[], $27::bigint[], "         \
     "$28::bigint[], $29::bytea[]) AS n"
 
 const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
@@ -832,10 +835,13 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
 const struct pgwith bank_with[BANK_WITH_COUNT] = {
     [WITH_HOLD] = {"with_hold",
                    6,
-                   {ST_ADD_OP, ST_PUT_BALANCE, ST_ADD_NEW_HOLD, ST_ADD_LEG, ST_ADD_NEW_SIGNED, ST_ADD_ENTRY}},
-    [WITH_LOCAL_HOLD] = {"with_local_hold", 5, {ST_ADD_OP, ST_PUT_BALANCE, ST_ADD_NEW_HOLD, ST_ADD_LEG, ST_ADD_ENTRY}},
+                   {ST_ADD_OP, ST_PUT_BALANCE, ST_ADD_NEW_HOLD, ST_ADD_LEG, ST_ADD_NEW_SIGNED,
+                    ST_ADD_ENTRY}},
+    [WITH_LOCAL_HOLD] = {"with_local_hold",
+                         5,
+                         {ST_ADD_OP, ST_PUT_BALANCE, ST_ADD_NEW_HOLD, ST_ADD_LEG, ST_ADD_ENTRY}},
     [WITH_CHARGE] = {"with_charge",
                      8,
-                     {ST_ADD_OP, ST_PUT_BALANCE, ST_PUT_HOLD, ST_PUT_LEG, ST_ADD_USAGE, ST_ADD_CHARGE,
-                      ST_ADD_CHARGE_LEG, ST_ADD_ENTRY}},
+                     {ST_ADD_OP, ST_PUT_BALANCE, ST_PUT_HOLD, ST_PUT_LEG, ST_ADD_USAGE,
+                      ST_ADD_CHARGE, ST_ADD_CHARGE_LEG, ST_ADD_ENTRY}},
 };

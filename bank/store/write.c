@@ -9,7 +9,7 @@
 struct writer {
     const struct ledger_view *view;
     bool is_new_hold; /* one that is written by itself: nothing of it was asked for before */
-    struct pgargs *put[BANK_STMT_COUNT]; /* NULL: no rows */
+    struct pgargs *put[BANK_STMT_COUNT];    /* NULL: no rows */
     struct pgargs *object[CONTENT_OBJECTS]; /* likewise */
 };
 
@@ -76,9 +76,9 @@ static void write_abouts (struct writer *w)
 
 static void write_people (struct writer *w)
 {
-    struct pgargs *projects = rows (w, "ittii"), *moved = rows (w, "ii"), *persons = rows (w, "iti"),
-                  *members = rows (w, "iiitiii"), *ended = rows (w, "ii"), *roles = rows (w, "iito"),
-                  *funders = rows (w, "itti");
+    struct pgargs *projects = rows (w, "ittii"), *moved = rows (w, "ii"),
+                  *persons = rows (w, "iti"), *members = rows (w, "iiitiii"),
+                  *ended = rows (w, "ii"), *roles = rows (w, "iito"), *funders = rows (w, "itti");
     for (uint32_t i = 0; i < w->view->projects.count; i++) {
         const struct ledger_project *project = w->view->projects.item[i];
         if (!project->is_new && project->parent_dirty) {

@@ -117,7 +117,7 @@ void handle_account_create (void *self, struct rpccall *call, const ProtobufCMes
     want_name (work, "project", m->project);
     if (good (work))
         account_fallbacks (work, m->fallbacks, m->n_fallbacks, m->site_fallbacks,
-                                m->n_site_fallbacks, &work->err);
+                           m->n_site_fallbacks, &work->err);
     if (good (work))
         account_users (work, m->users, m->n_users, &work->err);
     work->req.account.name = m->name;
@@ -133,7 +133,7 @@ void handle_account_modify (void *self, struct rpccall *call, const ProtobufCMes
     want_name (work, "account", m->name);
     if (good (work))
         account_fallbacks (work, m->fallbacks, m->n_fallbacks, m->site_fallbacks,
-                                m->n_site_fallbacks, &work->err);
+                           m->n_site_fallbacks, &work->err);
     if (good (work))
         account_users (work, m->users, m->n_users, &work->err);
     if (good (work) &&
@@ -189,12 +189,13 @@ void handle_rate_set (void *self, struct rpccall *call, const ProtobufCMessage *
     want_name (work, "site", m->site);
     const struct principal *peer = rpccall_peer (call);
     if (good (work) && peer->kind == PRINCIPAL_SITE && strcmp (peer->name, m->site) != 0)
-        err_set (&work->err, ERR_DENIED, "site %s has no say in the rates of site %.80s", peer->name, m->site);
+        err_set (&work->err, ERR_DENIED, "site %s has no say in the rates of site %.80s",
+                 peer->name, m->site);
     if (good (work) && m->measure[0])
         price_measure_parse (m->measure, &work->req.rate.measure, &work->err);
     if (good (work) && m->n_factors > LEDGER_FACTORS_MAX)
         err_set (&work->err, ERR_LIMIT, "rate: %zu rates, a card has at most %d", m->n_factors,
-                      LEDGER_FACTORS_MAX);
+                 LEDGER_FACTORS_MAX);
     if (good (work))
         factors_read (work, m, &work->err);
     work->req.rate.successful_only = m->successful_only;
@@ -213,8 +214,8 @@ void handle_site_set (void *self, struct rpccall *call, const ProtobufCMessage *
     work->req.site.site = m->site;
     work->req.site.claims = m->claims;
     work->req.site.keep_claims = m->keep_claims;
-    work->req.site.refunds = (struct ledger_refunds){
-        m->refunds, m->refund_cap_us, m->refund_minimum_micro, m->refund_window_us};
+    work->req.site.refunds = (struct ledger_refunds){m->refunds, m->refund_cap_us,
+                                                     m->refund_minimum_micro, m->refund_window_us};
     work->req.site.keep_refunds = m->keep_refunds;
     work->req.site.keep_cap = !m->set_refund_cap;
     work->req.site.keep_minimum = !m->set_refund_minimum;

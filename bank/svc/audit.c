@@ -147,7 +147,8 @@ static bool number_ok (struct work *work, int64_t number, int64_t least)
 void blocks_give (struct work *work)
 {
     const Nui__Bank__V1__BlocksRequest *m = work->request;
-    auditread_blocks (work->svc->reader, m->from_number, limit_of (m->limit, BLOCKS_MAX), on_blocks, work);
+    auditread_blocks (work->svc->reader, m->from_number, limit_of (m->limit, BLOCKS_MAX), on_blocks,
+                      work);
 }
 
 void handle_blocks (void *self, struct rpccall *call, const ProtobufCMessage *request)

@@ -14,10 +14,11 @@ void handle_split_back (void *self, struct rpccall *call, const ProtobufCMessage
 }
 
 static struct work *award_begin (void *self, struct rpccall *call, const ProtobufCMessage *request,
-                                 enum ledger_kind kind, const ProtobufCBinaryData *key, const char *grant,
-                                 const char *reason)
+                                 enum ledger_kind kind, const ProtobufCBinaryData *key,
+                                 const char *grant, const char *reason)
 {
-    struct work *work = write_begin (self, call, request, kind, key, &nui__bank__v1__done_reply__descriptor);
+    struct work *work =
+        write_begin (self, call, request, kind, key, &nui__bank__v1__done_reply__descriptor);
     want_number (work, "grant", grant, false, &work->req.award.grant_id);
     want_text (work, "the reason", reason, DESCRIPTION_MAX_BYTES);
     work->req.award.reason = reason;
@@ -27,7 +28,8 @@ static struct work *award_begin (void *self, struct rpccall *call, const Protobu
 void handle_grant_extend (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__GrantExtendRequest *m = (const void *)request;
-    struct work *work = award_begin (self, call, request, LEDGER_GRANT_EXTEND, &m->key, m->grant_id, m->reason);
+    struct work *work =
+        award_begin (self, call, request, LEDGER_GRANT_EXTEND, &m->key, m->grant_id, m->reason);
     work->req.award.valid_to = m->valid_to_us;
     write_submit (work);
 }
@@ -35,7 +37,8 @@ void handle_grant_extend (void *self, struct rpccall *call, const ProtobufCMessa
 void handle_grant_amend (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__GrantAmendRequest *m = (const void *)request;
-    struct work *work = award_begin (self, call, request, LEDGER_GRANT_AMEND, &m->key, m->grant_id, m->reason);
+    struct work *work =
+        award_begin (self, call, request, LEDGER_GRANT_AMEND, &m->key, m->grant_id, m->reason);
     work->req.award.amount = m->amount_micro;
     write_submit (work);
 }
@@ -43,7 +46,8 @@ void handle_grant_amend (void *self, struct rpccall *call, const ProtobufCMessag
 void handle_grant_revoke (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__GrantRevokeRequest *m = (const void *)request;
-    write_submit (award_begin (self, call, request, LEDGER_GRANT_REVOKE, &m->key, m->grant_id, m->reason));
+    write_submit (
+        award_begin (self, call, request, LEDGER_GRANT_REVOKE, &m->key, m->grant_id, m->reason));
 }
 
 void handle_account_rename (void *self, struct rpccall *call, const ProtobufCMessage *request)

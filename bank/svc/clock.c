@@ -22,6 +22,7 @@ void handle_clock_accept (void *self, struct rpccall *call, const ProtobufCMessa
     if (!work->err.code && !m->reason[0])
         err_set (&work->err, ERR_INVALID, "say why the clock is right");
     if (!work->err.code && !work->req.clock.ahead)
-        err_set (&work->err, ERR_CONFLICT, "the bank's clock is believed: there is nothing to accept");
+        err_set (&work->err, ERR_CONFLICT,
+                 "the bank's clock is believed: there is nothing to accept");
     write_submit (work);
 }

@@ -18,8 +18,8 @@ struct expiry {
     struct bank_service *svc;
     struct event *timer;
     int64_t refunded; /* what was due up to this operation is given back */
-    uint32_t asked; /* operations and questions that are under way */
-    bool gone;      /* destroyed: the last answer frees it */
+    uint32_t asked;   /* operations and questions that are under way */
+    bool gone;        /* destroyed: the last answer frees it */
 };
 
 struct ending {

@@ -87,7 +87,8 @@ static void on_anchor (void *arg, const struct err *err, const struct audit_bloc
 static void points_put (struct work *work, const struct fund_statement *st)
 {
     Nui__Bank__V1__GrantStatementReply *reply = work->statement;
-    const struct fund_day nothing = {.granted_wide = "", .charged_wide = "", .net_wide = ""}, *before = &nothing;
+    const struct fund_day nothing = {.granted_wide = "", .charged_wide = "", .net_wide = ""},
+                          *before = &nothing;
     reply->points = arena_array (work->arena, st->day_count + 1, sizeof (*reply->points));
     for (uint32_t i = 0; i < st->day_count; i++) {
         const struct fund_day *day = &st->day[i];
@@ -96,7 +97,8 @@ static void points_put (struct work *work, const struct fund_statement *st)
             point (work->arena, &reply->opening, work->from, before);
         before = day;
         if (day->day >= 0)
-            point (work->arena, &reply->points[reply->n_points++], end < work->to ? end : work->to, day);
+            point (work->arena, &reply->points[reply->n_points++], end < work->to ? end : work->to,
+                   day);
     }
     if (!reply->opening)
         point (work->arena, &reply->opening, work->from, before);

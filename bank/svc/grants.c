@@ -106,14 +106,16 @@ void handle_account_close (void *self, struct rpccall *call, const ProtobufCMess
 {
     const Nui__Bank__V1__AccountCloseRequest *m = (const void *)request;
     close_or_reopen (write_begin (self, call, request, LEDGER_ACCOUNT_CLOSE, &m->key,
-                                  &nui__bank__v1__done_reply__descriptor), m->name, m->reason);
+                                  &nui__bank__v1__done_reply__descriptor),
+                     m->name, m->reason);
 }
 
 void handle_account_reopen (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__AccountReopenRequest *m = (const void *)request;
     close_or_reopen (write_begin (self, call, request, LEDGER_ACCOUNT_REOPEN, &m->key,
-                                  &nui__bank__v1__done_reply__descriptor), m->name, m->reason);
+                                  &nui__bank__v1__done_reply__descriptor),
+                     m->name, m->reason);
 }
 
 void handle_freeze (void *self, struct rpccall *call, const ProtobufCMessage *request)
@@ -126,7 +128,8 @@ void handle_freeze (void *self, struct rpccall *call, const ProtobufCMessage *re
            strcmp (m->what, ledger_freezable_name ((enum ledger_freezable)what)) != 0)
         what++;
     if (good (work) && what == LEDGER_FREEZABLES)
-        err_set (&work->err, ERR_INVALID, "'%.40s' is none of user, account, project, grant", m->what);
+        err_set (&work->err, ERR_INVALID, "'%.40s' is none of user, account, project, grant",
+                 m->what);
     if (what == LEDGER_FREEZE_USER)
         want_user (work, m->name);
     else if (what == LEDGER_FREEZE_GRANT)

@@ -9,19 +9,22 @@
 /* So long before a key begins it is given out, so that the bank may be away then. */
 #define EARLY (10 * 86400 * US_PER_S)
 
-int handover_right (struct work *work, const Nui__Common__V1__Envelope *envelope, const Nui__Common__V1__Job *job,
-                    const uint8_t hash[LEDGER_HASH_BYTES], const Nui__Common__V1__Component *component,
-                    const char *site, struct err *err)
+int handover_right (struct work *work, const Nui__Common__V1__Envelope *envelope,
+                    const Nui__Common__V1__Job *job, const uint8_t hash[LEDGER_HASH_BYTES],
+                    const Nui__Common__V1__Component *component, const char *site, struct err *err)
 {
     const struct principal *peer = rpccall_peer (work->call);
     const uint8_t *secret = committer_secret (work->svc->committer);
-    if (peer->kind != PRINCIPAL_SITE || (component->n_sites == 1 && strcmp (component->sites[0], site) == 0))
+    if (peer->kind != PRINCIPAL_SITE ||
+        (component->n_sites == 1 && strcmp (component->sites[0], site) == 0))
         return 0;
     if (!secret)
         return err_set (err, ERR_UNAVAILABLE, "the database is not there yet: try again");
-    struct handover about = {.grid = peer->grid, .site = site, .component = component->name, .uuid = job->uuid};
+    struct handover about = {
+        .grid = peer->grid, .site = site, .component = component->name, .uuid = job->uuid};
     memcpy (about.hash, hash, sizeof (about.hash));
-    return handover_check (secret, envelope->handover, &about, committer_now (work->svc->committer), err);
+    return handover_check (secret, envelope->handover, &about, committer_now (work->svc->committer),
+                           err);
 }
 
 void handle_handover_key (void *self, struct rpccall *call, const ProtobufCMessage *request)
@@ -33,7 +36,8 @@ void handle_handover_key (void *self, struct rpccall *call, const ProtobufCMessa
     Nui__Bank__V1__HandoverKey item[2], *keys[2];
     struct handover_key key[2];
     time_us now = committer_now (svc->committer);
-    uint64_t first = handover_number (now), count = handover_begins (first + 1) - now < EARLY ? 2 : 1;
+    uint64_t first = handover_number (now),
+             count = handover_begins (first + 1) - now < EARLY ? 2 : 1;
     (void)request;
     if (!secret) {
         rpccall_finish (call, RPC_UNAVAILABLE, "the database is not there yet: try again");

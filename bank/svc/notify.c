@@ -86,10 +86,12 @@ static void notify_next (struct notify *n)
 {
     struct message *message = STAILQ_FIRST (&n->queue);
     if (message && !teller_is_busy (n->teller))
-        teller_tell (n->teller, &n->svc->limits.notify, message->body, strlen (message->body), notify_on_told, n);
+        teller_tell (n->teller, &n->svc->limits.notify, message->body, strlen (message->body),
+                     notify_on_told, n);
 }
 
-static void notify_tell (struct notify *n, unsigned event, bool begins, const char *object, const char *text)
+static void notify_tell (struct notify *n, unsigned event, bool begins, const char *object,
+                         const char *text)
 {
     const struct bank_limits *limits = &n->svc->limits;
     char moment[QUANTITY_TEXT_MAX], key[QUANTITY_TEXT_MAX];
@@ -101,14 +103,15 @@ static void notify_tell (struct notify *n, unsigned event, bool begins, const ch
     if (!(limits->notify_events & event) || (!limits->notify.program && !limits->notify.url))
         return;
     uuid_make (&id);
-    json_t *doc = json_pack ("{s:s, s:s, s:s, s:s, s:s, s:s}", "event", name, "grid", tlsid_self (n->svc->id)->grid,
-                             "object", object, "text", text, "time", time_format_iso (clock_now_us (), moment), "key",
-                             uuid_format (&id, key));
+    json_t *doc =
+        json_pack ("{s:s, s:s, s:s, s:s, s:s, s:s}", "event", name, "grid",
+                   tlsid_self (n->svc->id)->grid, "object", object, "text", text, "time",
+                   time_format_iso (clock_now_us (), moment), "key", uuid_format (&id, key));
     char *body = doc ? json_dumps (doc, JSON_COMPACT) : NULL;
     json_decref (doc);
     if (!body || n->waiting >= WAITING_MAX) {
-        log_event (n->svc->log, LOG_LEVEL_ERROR, "notify", body ? "too_many_waiting" : "not_utf8", "event=%s object=%s",
-                   name, object);
+        log_event (n->svc->log, LOG_LEVEL_ERROR, "notify", body ? "too_many_waiting" : "not_utf8",
+                   "event=%s object=%s", name, object);
         free (body);
         return;
     }
@@ -133,7 +136,8 @@ static struct problem *problem_find (struct notify *n, unsigned event, const cha
 }
 
 /* It is wrong now, or not; text says so when that is new. */
-static void problem_is (struct notify *n, unsigned event, const char *object, bool wrong, const char *text)
+static void problem_is (struct notify *n, unsigned event, const char *object, bool wrong,
+                        const char *text)
 {
     struct problem *p = problem_find (n, event, object);
     if (wrong && p) {
@@ -161,30 +165,36 @@ static void problem_is (struct notify *n, unsigned event, const char *object, bo
 void notify_clock (struct notify *n, const char *why)
 {
     if (n)
-        problem_is (n, NOTIFY_CLOCK_AHEAD, "bank", why != NULL, why ? why : "the bank's clock is believed again");
+        problem_is (n, NOTIFY_CLOCK_AHEAD, "bank", why != NULL,
+                    why ? why : "the bank's clock is believed again");
 }
 
 /* Of a primary that lost its standby nothing comes back, while the connection is well. */
 static void database_problem (struct notify *n)
 {
     duration_us bound = n->svc->limits.read, silent = committer_silence (n->svc->committer);
-    duration_us state = clock_monotonic_us () - n->since, since = n->up && silent != INT64_MAX ? silent : state;
+    duration_us state = clock_monotonic_us () - n->since,
+                since = n->up && silent != INT64_MAX ? silent : state;
     char by[QUANTITY_TEXT_MAX], text[ERR_TEXT_MAX];
     if (n->up && silent == INT64_MAX && since <= bound) /* it has not yet shown that it commits */
         return;
     duration_format (since, by);
     if (!n->up)
-        text_printf (text, sizeof (text), "the bank's database is away for %s: %.200s", by, n->down_why);
+        text_printf (text, sizeof (text), "the bank's database is away for %s: %.200s", by,
+                     n->down_why);
     else
-        snprintf (text, sizeof (text), "the bank's database has committed nothing for %s: is its standby gone?", by);
-    problem_is (n, NOTIFY_DATABASE_DOWN, "database", since > bound, since > bound ? text : "the bank's database commits again");
+        snprintf (text, sizeof (text),
+                  "the bank's database has committed nothing for %s: is its standby gone?", by);
+    problem_is (n, NOTIFY_DATABASE_DOWN, "database", since > bound,
+                since > bound ? text : "the bank's database commits again");
 }
 
 /* A full disk, say. */
 static void write_problem (struct notify *n)
 {
     const char *why = committer_refusal (n->svc->committer);
-    problem_is (n, NOTIFY_WRITE_REFUSED, "database", *why, *why ? why : "the bank's database takes what is written again");
+    problem_is (n, NOTIFY_WRITE_REFUSED, "database", *why,
+                *why ? why : "the bank's database takes what is written again");
 }
 
 /* Rows that are nobody's, by site. */
@@ -195,20 +205,25 @@ static void recon_told (struct notify *n, const struct fund_unowned *row, uint32
     LIST_FOREACH (p, &n->problems, link)
     p->found = p->event != NOTIFY_RECON_OPEN;
     for (uint32_t i = 0; i < count; i++) {
-        text_printf (text, sizeof (text), "rows of reconciliation with site %.64s are nobody's (%lld; nui reconcile list), the first: %.250s",
-                     row[i].site, (long long)row[i].rows, row[i].text);
+        text_printf (
+            text, sizeof (text),
+            "rows of reconciliation with site %.64s are nobody's (%lld; nui reconcile list), the first: %.250s",
+            row[i].site, (long long)row[i].rows, row[i].text);
         problem_is (n, NOTIFY_RECON_OPEN, row[i].site, true, text);
     }
     for (p = LIST_FIRST (&n->problems); p; p = next) {
         next = LIST_NEXT (p, link);
         if (p->found)
             continue;
-        text_printf (text, sizeof (text), "every row of reconciliation with site %.64s has an owner or is closed", p->object);
+        text_printf (text, sizeof (text),
+                     "every row of reconciliation with site %.64s has an owner or is closed",
+                     p->object);
         problem_is (n, p->event, p->object, false, text);
     }
 }
 
-static void notify_on_rows (void *arg, const struct err *err, const struct fund_unowned *row, uint32_t count)
+static void notify_on_rows (void *arg, const struct err *err, const struct fund_unowned *row,
+                            uint32_t count)
 {
     struct notify *n = arg;
     n->reading = false;

@@ -10,12 +10,12 @@
 #include "bank/svc/service.h"
 
 enum notify_event { /* bits of bank_limits.notify_events */
-    NOTIFY_CLOCK_AHEAD = 1 << 0,
-    NOTIFY_DATABASE_DOWN = 1 << 1,
-    NOTIFY_WRITE_REFUSED = 1 << 2,
-    NOTIFY_STATE_FAILED = 1 << 3,
-    NOTIFY_RECON_OPEN = 1 << 4,
-    NOTIFY_ALL = (1 << 5) - 1,
+                    NOTIFY_CLOCK_AHEAD = 1 << 0,
+                    NOTIFY_DATABASE_DOWN = 1 << 1,
+                    NOTIFY_WRITE_REFUSED = 1 << 2,
+                    NOTIFY_STATE_FAILED = 1 << 3,
+                    NOTIFY_RECON_OPEN = 1 << 4,
+                    NOTIFY_ALL = (1 << 5) - 1,
 };
 /* "CLOCKAHEAD" …, "ALL"; 0: unknown. */
 unsigned notify_event_parse (const char *word);

@@ -89,8 +89,8 @@ static void quote_keep (struct work *work, const Nui__Bank__V1__QuoteRequest *m)
     char asked[QUANTITY_TEXT_MAX], most[QUANTITY_TEXT_MAX];
     struct ledger_request *req = &work->req;
     struct err err = {0};
-    if (request_begin (work, LEDGER_QUOTE, &m->key, &nui__bank__v1__quote_reply__descriptor,
-                       &err) < 0) {
+    if (request_begin (work, LEDGER_QUOTE, &m->key, &nui__bank__v1__quote_reply__descriptor, &err) <
+        0) {
         work_fail (work, &err);
         return;
     }
@@ -159,7 +159,8 @@ static char *sum_wide (struct arena *arena, __int128 sum)
     return arena_printf (arena, "%s%s%s", sum < 0 ? "-" : "", whole + at, part + 1);
 }
 
-static void balance_sums_put (struct arena *arena, const struct balance_sums *sums, Nui__Bank__V1__Balance *balance)
+static void balance_sums_put (struct arena *arena, const struct balance_sums *sums,
+                              Nui__Bank__V1__Balance *balance)
 {
     balance->granted_micro = sum_micro (sums->granted);
     balance->settled_micro = sum_micro (sums->settled);
@@ -269,12 +270,14 @@ static void on_statement (void *arg, const struct err *err, const struct reader_
     reply.account = unconst (st->account);
     reply.from_us = work->from;
     reply.to_us = work->to;
-    int64_t *sum[READER_STATEMENT_SUMS] = {
-        &reply.opening_posted_micro, &reply.opening_held_micro, &reply.closing_posted_micro, &reply.closing_held_micro,
-        &reply.granted_micro, &reply.charged_micro, &reply.available_micro};
-    char **wide[READER_STATEMENT_SUMS] = {
-        &reply.opening_posted_wide, &reply.opening_held_wide, &reply.closing_posted_wide, &reply.closing_held_wide,
-        &reply.granted_wide, &reply.charged_wide, &reply.available_wide};
+    int64_t *sum[READER_STATEMENT_SUMS] = {&reply.opening_posted_micro, &reply.opening_held_micro,
+                                           &reply.closing_posted_micro, &reply.closing_held_micro,
+                                           &reply.granted_micro,        &reply.charged_micro,
+                                           &reply.available_micro};
+    char **wide[READER_STATEMENT_SUMS] = {&reply.opening_posted_wide, &reply.opening_held_wide,
+                                          &reply.closing_posted_wide, &reply.closing_held_wide,
+                                          &reply.granted_wide,        &reply.charged_wide,
+                                          &reply.available_wide};
     for (int i = 0; i < READER_STATEMENT_SUMS; i++) {
         *sum[i] = st->sum[i];
         *wide[i] = unconst (st->wide[i]);

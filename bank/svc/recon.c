@@ -46,9 +46,10 @@ void handle_recon_record (void *self, struct rpccall *call, const ProtobufCMessa
     struct work *work = write_begin (self, call, request, LEDGER_RECON, &m->key,
                                      &nui__bank__v1__recon_record_reply__descriptor);
     want_name (work, "site", m->site);
-    if (good (work) && (m->n_findings > LEDGER_FINDINGS_MAX || m->n_classes > LEDGER_FINDING_KINDS_MAX))
+    if (good (work) &&
+        (m->n_findings > LEDGER_FINDINGS_MAX || m->n_classes > LEDGER_FINDING_KINDS_MAX))
         err_set (&work->err, ERR_LIMIT, "reconcile: %zu findings, at most %d are taken at once",
-                      m->n_findings, LEDGER_FINDINGS_MAX);
+                 m->n_findings, LEDGER_FINDINGS_MAX);
     struct ledger_finding *item =
         arena_array (work->arena, good (work) ? m->n_findings : 0, sizeof (*item));
     for (size_t i = 0; i < m->n_findings && good (work); i++)
@@ -75,7 +76,7 @@ void handle_recon_set (void *self, struct rpccall *call, const ProtobufCMessage 
     if (good (work) && m->close && !m->op_id && !m->note[0])
         err_set (&work->err, ERR_INVALID,
                  "reconcile: row %llu is closed by an operation, or by a note that explains it",
-                      (unsigned long long)m->row);
+                 (unsigned long long)m->row);
     work->req.recon_set.row_id = (int64_t)m->row;
     work->req.recon_set.owner = m->owner;
     work->req.recon_set.close = m->close;

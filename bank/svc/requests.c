@@ -216,24 +216,27 @@ void job_close (Nui__Common__V1__Job *job)
 
 /* A site's jobs are SITE.NUMBER, as nui-local makes them, and what a reservation kept idle is SITE.RESERVATION: the ids of
  * one site are never another's, whatever it claims. What is charged by hand may have other names of that site. */
-static int site_job_check (struct work *work, const char *site, const char *site_job, const char *component,
-                           struct err *err)
+static int site_job_check (struct work *work, const char *site, const char *site_job,
+                           const char *component, struct err *err)
 {
     char prefix[PRINCIPAL_NAME_MAX];
     uint64_t number;
     size_t len = strlen (site);
     bool own = strncmp (site_job, site, len) == 0 && site_job[len] == '.';
-    if (own && id_parse (site_job, prefix, sizeof (prefix), &number, NULL) == 0 && strcmp (prefix, site) == 0)
+    if (own && id_parse (site_job, prefix, sizeof (prefix), &number, NULL) == 0 &&
+        strcmp (prefix, site) == 0)
         return 0;
-    bool any = rpccall_peer (work->call)->kind == PRINCIPAL_OPERATOR || strcmp (component, "idle") == 0;
+    bool any =
+        rpccall_peer (work->call)->kind == PRINCIPAL_OPERATOR || strcmp (component, "idle") == 0;
     if (own && any && name_check ("job", site_job + len + 1, NULL) == 0)
         return 0;
-    return err_set (err, ERR_INVALID, "'%.80s' is no job of site %.80s: its jobs are %.80s.1, %.80s.2 …", site_job, site,
-                    site, site);
+    return err_set (err, ERR_INVALID,
+                    "'%.80s' is no job of site %.80s: its jobs are %.80s.1, %.80s.2 …", site_job,
+                    site, site, site);
 }
 
-static int job_ids_check (struct work *work, const char *site, const char *grid_job, const char *site_job,
-                          const char *component, struct err *err)
+static int job_ids_check (struct work *work, const char *site, const char *grid_job,
+                          const char *site_job, const char *component, struct err *err)
 {
     if (!site_job[0])
         return err_set (err, ERR_INVALID, "the request names no job of the site");
@@ -333,8 +336,7 @@ static int hold_read (struct work *work, const Nui__Bank__V1__HoldRequest *m, co
     if (m->procs > INT64_MAX || m->walltime_us < 0)
         return err_set (err, ERR_INVALID, "hold: processors or walltime out of bounds");
     ask->ask.machine = m->machine;
-    quote_named (m->quote_id, arena_printf (work->arena, "%s/%s", site, m->site_job_id),
-                 &ask->ask);
+    quote_named (m->quote_id, arena_printf (work->arena, "%s/%s", site, m->site_job_id), &ask->ask);
     ask->job = (struct ledger_job){.site = site,
                                    .site_job = m->site_job_id,
                                    .component = m->component,
@@ -515,7 +517,8 @@ void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *re
         return;
     }
     const char *site = acting_site (work, m->site, &err);
-    if (!site || job_ids_check (work, site, m->grid_job_id, m->site_job_id, m->component, &err) < 0 ||
+    if (!site ||
+        job_ids_check (work, site, m->grid_job_id, m->site_job_id, m->component, &err) < 0 ||
         text_check ("machine", m->machine, NAME_MAX_BYTES, &err) < 0) {
         work_fail (work, &err);
         return;
@@ -550,8 +553,8 @@ void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *re
     if (!m->hold_id[0] && m->claim && !m->envelope) {
         req->charge.claimed = !operator;
         claim_open (work, m->claim, &req->charge.account, &req->refused);
-    } else if (!m->hold_id[0] &&
-               job_open (work, m->envelope, m->start_us, &signer, &job, &delegation, &req->refused) == 0) {
+    } else if (!m->hold_id[0] && job_open (work, m->envelope, m->start_us, &signer, &job,
+                                           &delegation, &req->refused) == 0) {
         req->on_behalf = signer;
         charge_signed (work, m, job, &delegation);
     } else if (req->refused.code == ERR_UNAUTHENTIC && m->envelope) {

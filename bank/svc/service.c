@@ -94,7 +94,9 @@ static const struct rpc_method methods[] = {
     {.name = "Proof", .allow = PEOPLE, .handler = handle_proof},
     {.name = "LedgerCheck", .allow = PEOPLE, .handler = handle_ledger_check},
     {.name = "Clock", .allow = RPC_ALLOW_ANY, .handler = handle_clock},
-    {.name = "ClockAccept", .allow = RPC_ALLOW (PRINCIPAL_OPERATOR), .handler = handle_clock_accept},
+    {.name = "ClockAccept",
+     .allow = RPC_ALLOW (PRINCIPAL_OPERATOR),
+     .handler = handle_clock_accept},
     {.name = NULL},
 };
 
@@ -124,7 +126,8 @@ static void on_clock (void *arg, const char *why)
 {
     struct bank_service *svc = arg;
     svc->clock_ahead = why;
-    serving_tell (svc, svc->committer && committer_is_up (svc->committer), reader_is_up (svc->reader));
+    serving_tell (svc, svc->committer && committer_is_up (svc->committer),
+                  reader_is_up (svc->reader));
     notify_clock (svc->notify, why);
 }
 
@@ -179,13 +182,13 @@ struct bank_service *bank_service_create (const struct bank_service_config *conf
     svc->expiry = svc->committer ? expiry_create (svc) : NULL;
     svc->state = svc->committer ? state_create (svc) : NULL;
     svc->notify = svc->committer ? notify_create (svc, err) : NULL;
-    svc->checkpointer = svc->notify
-                            ? checkpointer_create (config->base, config->log, svc->database, svc->committer,
-                                                   svc->limits.checkpoint_entries,
-                                                   svc->limits.replay, err)
-                            : NULL;
-    if (!svc->checkpointer || rpcserver_add_service (config->server, &nui__bank__v1__bank__descriptor,
-                                                  methods, svc, err) < 0) {
+    svc->checkpointer =
+        svc->notify ? checkpointer_create (config->base, config->log, svc->database, svc->committer,
+                                           svc->limits.checkpoint_entries, svc->limits.replay, err)
+                    : NULL;
+    if (!svc->checkpointer ||
+        rpcserver_add_service (config->server, &nui__bank__v1__bank__descriptor, methods, svc,
+                               err) < 0) {
         bank_service_destroy (svc);
         return NULL;
     }
@@ -208,11 +211,12 @@ void bank_service_destroy (struct bank_service *svc)
         return;
     if (svc->committer) {
         struct committer_stats stats = committer_stats (svc->committer);
-        log_event (svc->log, LOG_LEVEL_INFO, "bank", "stopped",
-                   "batches=%llu behind=%llu beside=%llu requests=%llu replays=%llu retries=%llu largest_batch=%u",
-                   (unsigned long long)stats.batches, (unsigned long long)stats.behind,
-                   (unsigned long long)stats.beside, (unsigned long long)stats.requests, (unsigned long long)stats.replays,
-                   (unsigned long long)stats.retries, stats.batch_max);
+        log_event (
+            svc->log, LOG_LEVEL_INFO, "bank", "stopped",
+            "batches=%llu behind=%llu beside=%llu requests=%llu replays=%llu retries=%llu largest_batch=%u",
+            (unsigned long long)stats.batches, (unsigned long long)stats.behind,
+            (unsigned long long)stats.beside, (unsigned long long)stats.requests,
+            (unsigned long long)stats.replays, (unsigned long long)stats.retries, stats.batch_max);
     }
     notify_destroy (svc->notify);
     svc->notify = NULL;

@@ -17,14 +17,14 @@ struct bank_service;
 
 /* What a reload may change. */
 struct bank_limits {
-    duration_us state;          /* so often the root over all objects is recorded, if anything was */
-    duration_us hold;           /* stale holds are released after it */
-    duration_us quote;          /* rates are kept at most so long */
-    duration_us replay;         /* no signed job is taken for the first time so long after it was signed */
-    duration_us read;           /* so long without a commit, what is read may be old */
-    duration_us clock;          /* the clock may be so far ahead: store/moment.h */
-    duration_us tolerance;      /* that clocks of sites may differ by from the bank's */
-    struct teller_to notify;    /* who hears of what is wrong: notify.h */
+    duration_us state;  /* so often the root over all objects is recorded, if anything was */
+    duration_us hold;   /* stale holds are released after it */
+    duration_us quote;  /* rates are kept at most so long */
+    duration_us replay; /* no signed job is taken for the first time so long after it was signed */
+    duration_us read;   /* so long without a commit, what is read may be old */
+    duration_us clock;  /* the clock may be so far ahead: store/moment.h */
+    duration_us tolerance;   /* that clocks of sites may differ by from the bank's */
+    struct teller_to notify; /* who hears of what is wrong: notify.h */
     unsigned notify_events;
     int64_t checkpoint_entries; /* of an account make a checkpoint: store/checkpoint.h */
 };
@@ -34,7 +34,7 @@ struct bank_service_config {
     struct log *log;
     struct tlsid *id; /* to verify envelopes */
     struct rpcserver *server;
-    const char *database;   /* libpq's conninfo; copied */
+    const char *database; /* libpq's conninfo; copied */
     struct bank_limits limits;
 };
 

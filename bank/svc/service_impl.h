@@ -24,7 +24,7 @@ struct bank_service {
     struct state *state;
     struct notify *notify;
     struct verified *verified;
-    bool clock_ahead; /* nothing is written: see store/moment.h */
+    bool clock_ahead;                /* nothing is written: see store/moment.h */
     struct strbuf signer, signature; /* of the last block: see audit_sign */
 };
 
@@ -35,9 +35,9 @@ struct work {
     struct arena *arena;
     const ProtobufCMessageDescriptor *reply; /* of a writing call */
     struct ledger_request req;
-    const void *request; /* the protobuf-c message */
+    const void *request;                        /* the protobuf-c message */
     const Nui__Common__V1__Envelope *unchecked; /* of the job: see job_signed; else NULL */
-    struct err err;      /* of a writing call that is being read */
+    struct err err;                             /* of a writing call that is being read */
     struct ledger_quote quote; /* of a request that keeps its rates: not answered */
     time_us now, from, to;
     Nui__Bank__V1__GrantStatementReply *statement; /* on its way */
@@ -91,9 +91,9 @@ void asked_signed (struct work *work, const Nui__Common__V1__Job *job, const cha
                    uint32_t shape, struct ledger_ask *ask);
 /* Whether the calling site may have the part of the signed job paid for: ERR_DENIED, with a sentence, where nobody who
  * may has chosen it. */
-int handover_right (struct work *work, const Nui__Common__V1__Envelope *envelope, const Nui__Common__V1__Job *job,
-                    const uint8_t hash[LEDGER_HASH_BYTES], const Nui__Common__V1__Component *component,
-                    const char *site, struct err *err);
+int handover_right (struct work *work, const Nui__Common__V1__Envelope *envelope,
+                    const Nui__Common__V1__Job *job, const uint8_t hash[LEDGER_HASH_BYTES],
+                    const Nui__Common__V1__Component *component, const char *site, struct err *err);
 void handle_handover_key (void *self, struct rpccall *call, const ProtobufCMessage *request);
 /* The quote that a job names. Text that is none is a quote that is not there: a charge is not refused
  * for it. */

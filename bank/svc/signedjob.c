@@ -69,15 +69,16 @@ void asked_signed (struct work *work, const Nui__Common__V1__Job *job, const cha
     }
 }
 
-
-static int signed_where (const Nui__Common__V1__Component *component, const char *site, struct err *err)
+static int signed_where (const Nui__Common__V1__Component *component, const char *site,
+                         struct err *err)
 {
     for (size_t i = 0; i < component->n_sites; i++)
         if (strcmp (component->sites[i], site) == 0)
             return 0;
-    return component->n_sites == 0 ? 0
-                                   : err_set (err, ERR_DENIED,
-                                              "the user did not allow site %s for this component", site);
+    return component->n_sites == 0
+               ? 0
+               : err_set (err, ERR_DENIED, "the user did not allow site %s for this component",
+                          site);
 }
 
 /* When the signature ends, here: what the job says, if it is not too long after it was signed. */
@@ -99,8 +100,8 @@ static bool signed_flag (const Nui__Common__V1__Job *job, const char *flag)
 /* How often its user signed for a part to run, and at how many places it may be for a moment: at a second one
  * while what was promised a moment (a group, a user of licences) moves to an earlier one, or while the bank
  * does not know yet how a run that is over has ended. */
-static void signed_runs (const Nui__Common__V1__Job *job, const Nui__Common__V1__Component *component,
-                         struct ledger_hold_ask *ask)
+static void signed_runs (const Nui__Common__V1__Job *job,
+                         const Nui__Common__V1__Component *component, struct ledger_hold_ask *ask)
 {
     bool resubmit = strcmp (job->on_site_loss, "resubmit") == 0;
     uint32_t retries = job->retry ? job->retry->times : 0;
@@ -116,12 +117,14 @@ static int64_t at_most_procs (uint64_t count)
 }
 
 /* How much of what, in the size that is asked for. */
-static void signed_size (const Nui__Common__V1__Component *component, uint32_t shape, struct ledger_bounds *b)
+static void signed_size (const Nui__Common__V1__Component *component, uint32_t shape,
+                         struct ledger_bounds *b)
 {
     uint64_t procs = 0, loose = 0;
     for (size_t i = 0; i < component->n_reqs; i++) {
         const Nui__Common__V1__Req *req = component->reqs[i];
-        uint64_t tasks = jobshape_tasks (component, shape, i), each = req->procs_per_task ? req->procs_per_task : 1;
+        uint64_t tasks = jobshape_tasks (component, shape, i),
+                 each = req->procs_per_task ? req->procs_per_task : 1;
         uint32_t per_node = req->tasks_per_node;
         if (!per_node && req->nodes)
             per_node = req->tasks / req->nodes; /* also of a larger size */
@@ -152,12 +155,14 @@ int signed_read (struct work *work, const Nui__Common__V1__Envelope *envelope,
     if (job->uuid.len != sizeof (ask->uuid.b))
         return err_set (err, ERR_INVALID, "the signed job has no uuid of 16 bytes");
     if (strcmp (job->grid, grid) != 0)
-        return err_set (err, ERR_INVALID, "the job was signed for grid %.80s, this is %.80s", job->grid, grid);
+        return err_set (err, ERR_INVALID, "the job was signed for grid %.80s, this is %.80s",
+                        job->grid, grid);
     if (use->meta[0] && name_check ("metascheduler", use->meta, err) < 0)
         return err->code;
     if (!component)
         return err_set (err, ERR_INVALID, "the signed job has no component '%s'", use->component);
-    if (jobshape_check (component, use->shape, err) < 0 || signed_where (component, use->site, err) < 0)
+    if (jobshape_check (component, use->shape, err) < 0 ||
+        signed_where (component, use->site, err) < 0)
         return err->code;
     sha256 (envelope->body.data, envelope->body.len, ask->hash);
     if (handover_right (work, envelope, job, ask->hash, component, use->site, err) < 0)

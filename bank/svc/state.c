@@ -23,12 +23,12 @@ struct state {
     struct event *timer;
     int64_t op, block; /* the last one that was recorded, and the block that holds it; 0: none */
     struct audit_state is;
-    uint32_t asked; /* looks that are under way */
+    uint32_t asked;              /* looks that are under way */
     STAILQ_HEAD (, look) people; /* that wait; the first is under way when looking is set */
     uint32_t people_count;
     bool looking;
     struct event *turn; /* of the next one */
-    bool gone;      /* destroyed: the last answer frees it */
+    bool gone;          /* destroyed: the last answer frees it */
 };
 
 struct look {
@@ -171,7 +171,8 @@ static void on_objects (void *arg, const struct err *err, const struct audit_obj
     if (!mine.code && !state->gone)
         state_root (look, objects);
     if (!mine.code && look->work && !look->anchor && look->work->row_count == 0)
-        err_set (&mine, ERR_NOT_FOUND, "there is no such object, or it concerns no account that you see");
+        err_set (&mine, ERR_NOT_FOUND,
+                 "there is no such object, or it concerns no account that you see");
     if (mine.code || state->gone) {
         look_end (look, &mine);
         return;
@@ -185,13 +186,14 @@ static void on_objects (void *arg, const struct err *err, const struct audit_obj
         look->op = state->op;
         state_prove (look);
     } else {
-        look->req = (struct ledger_request){
-            .kind = LEDGER_STATE,
-            .client = CLIENT,
-            .on_behalf = CLIENT,
-            .state.text = audit_state_format (&look->is, look->text)};
+        look->req =
+            (struct ledger_request){.kind = LEDGER_STATE,
+                                    .client = CLIENT,
+                                    .on_behalf = CLIENT,
+                                    .state.text = audit_state_format (&look->is, look->text)};
         uuid_make (&look->req.key);
-        if (committer_submit (state->svc->committer, &look->req, NULL, on_recorded, look, &mine) < 0)
+        if (committer_submit (state->svc->committer, &look->req, NULL, on_recorded, look, &mine) <
+            0)
             look_end (look, &mine);
     }
 }
@@ -207,11 +209,12 @@ static struct look *look_new (struct state *state, struct work *work, bool ancho
     return look;
 }
 
-static void state_look (struct state *state, struct work *work, bool anchor, const char *table, const char *key)
+static void state_look (struct state *state, struct work *work, bool anchor, const char *table,
+                        const char *key)
 {
     state->asked++;
-    auditread_state (state->svc->reader, work && !anchor ? viewer (work) : "", table, key, on_objects,
-                     look_new (state, work, anchor));
+    auditread_state (state->svc->reader, work && !anchor ? viewer (work) : "", table, key,
+                     on_objects, look_new (state, work, anchor));
 }
 
 static void people_next (evutil_socket_t fd, short what, void *arg)
@@ -233,13 +236,16 @@ static void people_look (struct state *state, struct work *work, const char *tab
     struct err err = {0};
     struct look *look;
     STAILQ_FOREACH (look, &state->people, link)
-    if (strcmp (look->who, viewer (work)) == 0) {
-        err_set (&err, ERR_LIMIT, "the proof of an object, which all of the bank is read for, is on its way to you: one at a time");
-        work_fail (work, &err);
-        return;
-    }
+        if (strcmp (look->who, viewer (work)) == 0) {
+            err_set (
+                &err, ERR_LIMIT,
+                "the proof of an object, which all of the bank is read for, is on its way to you: one at a time");
+            work_fail (work, &err);
+            return;
+        }
     if (state->people_count >= PEOPLE_WAIT_MAX) {
-        err_set (&err, ERR_UNAVAILABLE, "%d wait for the proof of an object: ask again later", PEOPLE_WAIT_MAX);
+        err_set (&err, ERR_UNAVAILABLE, "%d wait for the proof of an object: ask again later",
+                 PEOPLE_WAIT_MAX);
         work_fail (work, &err);
         return;
     }
@@ -260,7 +266,8 @@ void state_proof (struct state *state, struct work *work, const char *object)
     const char *colon = strchr (object, ':');
     struct err err = {0};
     if (!colon || colon == object || !colon[1] || strlen (object) > 512) {
-        err_set (&err, ERR_INVALID, "'%.80s' names no object, such as account:phys or rate:alpha", object);
+        err_set (&err, ERR_INVALID, "'%.80s' names no object, such as account:phys or rate:alpha",
+                 object);
         work_fail (work, &err);
         return;
     }

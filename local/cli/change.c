@@ -24,7 +24,7 @@ struct change {
     const char *method;
     const char *site;
     const ProtobufCMessage *request;
-    char **job_field; /* of the request */
+    char **job_field;     /* of the request */
     const char *sentence; /* printed once in tables when all went well */
 };
 
@@ -75,8 +75,8 @@ static int hold_send (struct cli_context *ctx, const char *command, const char *
                       char **holds, size_t count, char **job, int jobs)
 {
     Nui__Local__V1__SetHoldRequest request = NUI__LOCAL__V1__SET_HOLD_REQUEST__INIT;
-    struct change c = {command, "SetHold", site, &request.base, &request.job_id,
-                       "job holds adjusted"};
+    struct change c = {command,       "SetHold",       site,
+                       &request.base, &request.job_id, "job holds adjusted"};
     if (set) {
         request.set = holds;
         request.n_set = count;
@@ -125,7 +125,8 @@ static int hold_at_grid (struct cli_context *ctx, const char *command, bool set,
     return CLI_OK;
 }
 
-static int holds_at_grid (struct cli_context *ctx, const char *command, bool set, char **job, int count)
+static int holds_at_grid (struct cli_context *ctx, const char *command, bool set, char **job,
+                          int count)
 {
     int all = CLI_OK;
     struct table *t = table_create (change_columns, 2);
@@ -196,8 +197,8 @@ static int priority_send (struct cli_context *ctx, const char *command, const ch
                           const char *value, bool relative, char **job, int jobs)
 {
     Nui__Local__V1__SetPriorityRequest request = NUI__LOCAL__V1__SET_PRIORITY_REQUEST__INIT;
-    struct change c = {command, "SetPriority", site, &request.base, &request.job_id,
-                       "job system priority adjusted"};
+    struct change c = {command,       "SetPriority",   site,
+                       &request.base, &request.job_id, "job system priority adjusted"};
     struct err err = {0};
     int64_t n;
     if (int_parse (*value == '+' ? value + 1 : value, "priority", -1000000000, 1000000000, &n,
@@ -234,8 +235,9 @@ const struct cli_command setspri_command = {
     .summary = "set a system priority on waiting jobs",
     .run = setspri_run,
     .help = "nui setspri [-r] [--site NAME] PRIORITY JOB...",
-    .text = "PRIORITY from 1 to 1000 puts a job above every one without, 0 takes that back. For ADMIN1\n"
-            "and ADMIN2.",
+    .text =
+        "PRIORITY from 1 to 1000 puts a job above every one without, 0 takes that back. For ADMIN1\n"
+        "and ADMIN2.",
     .options = setspri_options,
     .example = "nui setspri 10 alpha.17",
 };
@@ -307,8 +309,9 @@ const struct cli_command runjob_command = {
     .summary = "start waiting jobs now",
     .run = runjob_run,
     .help = "nui runjob [-f] [--site NAME] JOB...",
-    .text = "Where there is room that nobody was promised, within the limits. For ADMIN1 and ADMIN2. A\n"
-            "held job is not started, and no reservation of a co-allocation is broken.",
+    .text =
+        "Where there is room that nobody was promised, within the limits. For ADMIN1 and ADMIN2. A\n"
+        "held job is not started, and no reservation of a co-allocation is broken.",
     .options = runjob_options,
     .example = "nui runjob alpha.17",
 };
@@ -318,15 +321,18 @@ const struct cli_command runjob_command = {
 static const struct cli_option mjobctl_options[] = {
     {"cancel", 'c', CLI_OPT_FLAG, NULL, "as canceljob", AT (cancel)},
     {"hold", 'h', CLI_OPT_STRING, "TYPE", "as sethold: user, system, batch or all", AT (hold)},
-    {"unhold", 'u', CLI_OPT_STRING, "TYPE", "as releasehold: user, system, batch or all", AT (unhold)},
+    {"unhold", 'u', CLI_OPT_STRING, "TYPE", "as releasehold: user, system, batch or all",
+     AT (unhold)},
     {"priority", 'p', CLI_OPT_STRING, "N", "as setspri; +N or -N is relative", AT (priority)},
     {"run", 'x', CLI_OPT_FLAG, NULL, "as runjob", AT (run)},
     {"modify", 'm', CLI_OPT_STRING, "A=VALUE",
      "of waiting jobs: qos, class, account, wclimit, starttime. One's own; everybody's, and a longer "
-     "limit, for ADMIN1 and ADMIN2", AT (modify)},
+     "limit, for ADMIN1 and ADMIN2",
+     AT (modify)},
     {"query", 'q', CLI_OPT_STRING, "ATTRIBUTE",
      "say it: account, class, group, holds, hostlist, priority, procs, qos, reason, starttime, state, "
-     "submittime, user, wclimit", AT (query)},
+     "submittime, user, wclimit",
+     AT (query)},
     {"requeue", 'R', CLI_OPT_FLAG, NULL,
      "a running job back to the queue; what it did is charged and lost", AT (requeue)},
     {"suspend", 's', CLI_OPT_FLAG, NULL,
@@ -351,7 +357,11 @@ static int mjobctl_control (struct cli_context *ctx, const struct change_args *a
                             const struct cli_operands *ops)
 {
     Nui__Local__V1__ControlJobRequest request = NUI__LOCAL__V1__CONTROL_JOB_REQUEST__INIT;
-    struct change c = {"mjobctl", "ControlJob", args->site, &request.base, &request.job_id,
+    struct change c = {"mjobctl",
+                       "ControlJob",
+                       args->site,
+                       &request.base,
+                       &request.job_id,
                        args->requeue   ? "jobs requeued"
                        : args->suspend ? "jobs suspended"
                                        : "jobs resumed"};

@@ -38,24 +38,39 @@ static const char *short_name (const char *const pairs[][2], const char *name)
 
 static const char *component_short (const char *name)
 {
-    static const char *const pairs[][2] = {{"CRED", "Cred"}, {"FS", "FS"},     {"SERV", "Serv"},
-                                           {"TARG", "Targ"}, {"RES", "Res"},   {"SERVICE", "Serv"},
+    static const char *const pairs[][2] = {{"CRED", "Cred"},   {"FS", "FS"},   {"SERV", "Serv"},
+                                           {"TARG", "Targ"},   {"RES", "Res"}, {"SERVICE", "Serv"},
                                            {"TARGET", "Targ"}, {NULL, NULL}};
     return short_name (pairs, name);
 }
 
 static const char *sub_short (const char *name)
 {
-    static const char *const pairs[][2] = {
-        {"USER", "User"},          {"GROUP", "Group"},     {"ACCOUNT", "Accnt"},
-        {"CLASS", "Class"},        {"QOS", "QOS"},         {"FSUSER", "User"},
-        {"FSGROUP", "Group"},      {"FSACCOUNT", "Accnt"}, {"FSCLASS", "Class"},
-        {"FSQOS", "QOS"},          {"NODE", "Node"},       {"PROC", "Proc"},
-        {"MEM", "Mem"},            {"SWAP", "Swap"},       {"DISK", "Disk"},
-        {"PS", "PS"},              {"PE", "PE"},           {"WALLTIME", "WallT"},
-        {"QUEUETIME", "QTime"},    {"XFACTOR", "XFctr"},   {"BYPASS", "Bypas"},
-        {"SPVIOLATION", "SPVio"},  {"TARGETQUEUETIME", "QTime"},
-        {"TARGETXFACTOR", "XFctr"}, {NULL, NULL}};
+    static const char *const pairs[][2] = {{"USER", "User"},
+                                           {"GROUP", "Group"},
+                                           {"ACCOUNT", "Accnt"},
+                                           {"CLASS", "Class"},
+                                           {"QOS", "QOS"},
+                                           {"FSUSER", "User"},
+                                           {"FSGROUP", "Group"},
+                                           {"FSACCOUNT", "Accnt"},
+                                           {"FSCLASS", "Class"},
+                                           {"FSQOS", "QOS"},
+                                           {"NODE", "Node"},
+                                           {"PROC", "Proc"},
+                                           {"MEM", "Mem"},
+                                           {"SWAP", "Swap"},
+                                           {"DISK", "Disk"},
+                                           {"PS", "PS"},
+                                           {"PE", "PE"},
+                                           {"WALLTIME", "WallT"},
+                                           {"QUEUETIME", "QTime"},
+                                           {"XFACTOR", "XFctr"},
+                                           {"BYPASS", "Bypas"},
+                                           {"SPVIOLATION", "SPVio"},
+                                           {"TARGETQUEUETIME", "QTime"},
+                                           {"TARGETXFACTOR", "XFctr"},
+                                           {NULL, NULL}};
     return short_name (pairs, name);
 }
 
@@ -221,9 +236,9 @@ static int diagnose_priorities (struct cli_context *ctx, const char *site, const
     int exit_code;
     if (job)
         request.job_id = (char *)job;
-    if (!client || rpcclient_stream (client, &nui__local__v1__admin__descriptor, "Priorities",
-                                     &request.base, SITE_CALL_TIMEOUT_S * US_PER_S, on_priorities,
-                                     &p, &err) < 0) {
+    if (!client ||
+        rpcclient_stream (client, &nui__local__v1__admin__descriptor, "Priorities", &request.base,
+                          SITE_CALL_TIMEOUT_S * US_PER_S, on_priorities, &p, &err) < 0) {
         exit_code = cli_fail ("diagnose", &err);
     } else {
         if (cli_format (ctx) == CLI_TABLE) {
@@ -278,17 +293,19 @@ static void fairshare_kind (const Nui__Local__V1__FairshareReply *r, const char 
         strbuf_putc (out, '\n');
 }
 
-void fairshare_text (const Nui__Local__V1__FairshareReply *r, const char *kind,
-                     struct strbuf *out)
+void fairshare_text (const Nui__Local__V1__FairshareReply *r, const char *kind, struct strbuf *out)
 {
-    static const char *const kinds[][2] = {{"user", "USER"}, {"group", "GROUP"},
-                                           {"account", "ACCT"}, {"qos", "QOS"},
+    static const char *const kinds[][2] = {{"user", "USER"},
+                                           {"group", "GROUP"},
+                                           {"account", "ACCT"},
+                                           {"qos", "QOS"},
                                            {"class", "CLASS"}};
     char a[QUANTITY_TEXT_MAX];
     double weight = 1;
-    strbuf_printf (out, "FairShare Information\n\nDepth: %u intervals   Interval Length: %s   "
-                        "Decay Rate: %.2f\n\nFS Policy: %s\nSystem FS Settings:  "
-                        "Target Usage: 0.00    Flags: 0\n\n",
+    strbuf_printf (out,
+                   "FairShare Information\n\nDepth: %u intervals   Interval Length: %s   "
+                   "Decay Rate: %.2f\n\nFS Policy: %s\nSystem FS Settings:  "
+                   "Target Usage: 0.00    Flags: 0\n\n",
                    r->depth, span_text (r->interval_us, a), r->decay, r->policy);
     strbuf_puts (out, "FSInterval        %     Target");
     for (uint32_t n = 0; n < r->depth; n++)
@@ -310,9 +327,12 @@ void fairshare_text (const Nui__Local__V1__FairshareReply *r, const char *kind,
 }
 
 static const struct table_column fairshare_columns[] = {
-    {"kind", "Kind", TABLE_TEXT, 0},       {"name", "Name", TABLE_TEXT, 0},
-    {"percent", "Percent", TABLE_PPM, 2},  {"target", "Target", TABLE_PPM, 2},
-    {"target_type", "Type", TABLE_TEXT, 0}, {"interval", "Interval", TABLE_INT, 0},
+    {"kind", "Kind", TABLE_TEXT, 0},
+    {"name", "Name", TABLE_TEXT, 0},
+    {"percent", "Percent", TABLE_PPM, 2},
+    {"target", "Target", TABLE_PPM, 2},
+    {"target_type", "Type", TABLE_TEXT, 0},
+    {"interval", "Interval", TABLE_INT, 0},
     {"interval_percent", "IntervalPercent", TABLE_PPM, 2},
 };
 
@@ -396,10 +416,9 @@ static void job_line (const struct queue *q, const Nui__Local__V1__QueueJob *r, 
     strbuf_printf (out,
                    "%-18s %8s %3s %4u %.3s %11s %d %4u %8s %8s %8s %11s %8s %6s %6s %6s %6s %6s "
                    "%11s ",
-                   r->job_id, r->state, active ? "DEF" : "ALL", r->procs,
-                   *r->qos ? r->qos : "---", span_text (r->walltime_us, a),
-                   active || r->reserved_us, r->procs, r->user, r->group,
-                   *r->account ? r->account : "-",
+                   r->job_id, r->state, active ? "DEF" : "ALL", r->procs, *r->qos ? r->qos : "---",
+                   span_text (r->walltime_us, a), active || r->reserved_us, r->procs, r->user,
+                   r->group, *r->account ? r->account : "-",
                    span_text (until > since ? until - since : 0, b), "[NONE]", "[NONE]", "[NONE]",
                    memory, ">=0", "NC0", *r->class_ ? class : "[NONE]");
     for (size_t i = 0; i < r->n_features; i++)
@@ -437,8 +456,7 @@ static bool queue_only (struct queue *q, const char *name)
     return false;
 }
 
-static int diagnose_queue (struct cli_context *ctx, const char *site, bool blocked,
-                           const char *job)
+static int diagnose_queue (struct cli_context *ctx, const char *site, bool blocked, const char *job)
 {
     struct queue q = {.arena = arena_create (1 << 20), .totals = {.site = (char *)""}};
     struct strbuf out = STRBUF_INIT;
@@ -446,7 +464,8 @@ static int diagnose_queue (struct cli_context *ctx, const char *site, bool block
     int exit_code;
     int rc = queue_fetch_full (ctx, site, blocked, !blocked, &q, &err);
     if (rc == 0 && job && !queue_only (&q, job))
-        rc = err_set (&err, ERR_NOT_FOUND, "job %.80s is not in the queue, or not yours to see", job);
+        rc = err_set (&err, ERR_NOT_FOUND, "job %.80s is not in the queue, or not yours to see",
+                      job);
     if (rc < 0) {
         exit_code = cli_fail ("diagnose", &err);
     } else if (cli_format (ctx) != CLI_TABLE) {
@@ -493,10 +512,9 @@ static void bracketed_cell (char *const *item, size_t count, int width, struct s
 static void node_line (const Nui__Local__V1__NodeInfo *n, uint32_t held, struct node_sum *sum,
                        struct strbuf *out)
 {
-    const long long have[4] = {(long long)n->procs - n->dedicated_procs,
-                               n->memory_mb - n->dedicated_memory_mb,
-                               n->disk_mb - n->dedicated_disk_mb,
-                               n->swap_mb - n->dedicated_swap_mb};
+    const long long have[4] = {
+        (long long)n->procs - n->dedicated_procs, n->memory_mb - n->dedicated_memory_mb,
+        n->disk_mb - n->dedicated_disk_mb, n->swap_mb - n->dedicated_swap_mb};
     const long long all[4] = {n->procs, n->memory_mb, n->disk_mb, n->swap_mb};
     long long *into[4] = {sum->procs, sum->memory, sum->disk, sum->swap};
     strbuf_printf (out, "%-20s %8s", n->name, n->state);
@@ -505,9 +523,9 @@ static void node_line (const Nui__Local__V1__NodeInfo *n, uint32_t held, struct 
         into[i][0] += have[i];
         into[i][1] += all[i];
     }
-    strbuf_printf (out, " %5.2f %6s %6s %.3s %6.2f %03u", n->speed_ppm / 1e6,
-                   or_none (n->opsys), or_none (n->arch), *n->partition ? n->partition : "DEFAULT",
-                   n->load_milli / 1e3, held);
+    strbuf_printf (out, " %5.2f %6s %6s %.3s %6.2f %03u", n->speed_ppm / 1e6, or_none (n->opsys),
+                   or_none (n->arch), *n->partition ? n->partition : "DEFAULT", n->load_milli / 1e3,
+                   held);
     bracketed_cell (n->classes, n->n_classes, 30, out);
     bracketed_cell (n->networks, n->n_networks, 30, out);
     bracketed_cell (n->features, n->n_features, 20, out);
@@ -673,7 +691,8 @@ void credentials_text (const Nui__Local__V1__CredentialsReply *r, const char *ki
     else
         strbuf_printf (out,
                        "Displaying %s information...\nName         Priority        Flags"
-                       "         QDef      QOSList*        PartitionList Target  Limits\n\n", kind);
+                       "         QDef      QOSList*        PartitionList Target  Limits\n\n",
+                       kind);
     for (size_t i = 0; i < r->n_rows; i++)
         if (!class || strcmp (r->rows[i]->name, "DEFAULT") != 0 || r->rows[i]->n_limits)
             credential_line (r->rows[i], kind, out);
@@ -682,18 +701,18 @@ void credentials_text (const Nui__Local__V1__CredentialsReply *r, const char *ki
 }
 
 static const struct table_column credential_columns[] = {
-    {"name", "Name", TABLE_TEXT, 0},         {"priority", "Priority", TABLE_PPM, 0},
-    {"qdef", "QDef", TABLE_TEXT, 0},         {"qlist", "QOSList", TABLE_TEXT, 0},
-    {"target", "Target", TABLE_PPM, 2},      {"target_type", "Type", TABLE_TEXT, 0},
-    {"limits", "Limits", TABLE_TEXT, 0},     {"flags", "QFlags", TABLE_TEXT, 0},
-    {"qtweight", "QTWeight", TABLE_PPM, 2},  {"qttarget", "QTTarget", TABLE_PPM, 2},
-    {"xfweight", "XFWeight", TABLE_PPM, 2},  {"xftarget", "XFTarget", TABLE_PPM, 2},
+    {"name", "Name", TABLE_TEXT, 0},        {"priority", "Priority", TABLE_PPM, 0},
+    {"qdef", "QDef", TABLE_TEXT, 0},        {"qlist", "QOSList", TABLE_TEXT, 0},
+    {"target", "Target", TABLE_PPM, 2},     {"target_type", "Type", TABLE_TEXT, 0},
+    {"limits", "Limits", TABLE_TEXT, 0},    {"flags", "QFlags", TABLE_TEXT, 0},
+    {"qtweight", "QTWeight", TABLE_PPM, 2}, {"qttarget", "QTTarget", TABLE_PPM, 2},
+    {"xfweight", "XFWeight", TABLE_PPM, 2}, {"xftarget", "XFTarget", TABLE_PPM, 2},
 };
 
 static int credentials_rows (struct cli_context *ctx, const Nui__Local__V1__CredentialsReply *r)
 {
-    struct table *t = table_create (credential_columns,
-                                    sizeof credential_columns / sizeof *credential_columns);
+    struct table *t =
+        table_create (credential_columns, sizeof credential_columns / sizeof *credential_columns);
     struct strbuf b = STRBUF_INIT;
     for (size_t i = 0; i < r->n_rows; i++) {
         const Nui__Local__V1__CredentialRow *row = r->rows[i];
@@ -754,8 +773,8 @@ struct config_args {
 
 static const struct cli_option config_options[] = {
     SITE_OPTION (struct config_args),
-    {"verbose", 'v', CLI_OPT_FLAG, NULL,
-     "also what is of this machine: paths, addresses, identity", offsetof (struct config_args, all)},
+    {"verbose", 'v', CLI_OPT_FLAG, NULL, "also what is of this machine: paths, addresses, identity",
+     offsetof (struct config_args, all)},
     {0},
 };
 
@@ -801,8 +820,9 @@ const struct cli_command showconfig_command = {
     .summary = "the policy in force, as maui.cfg would say it",
     .run = showconfig_run,
     .help = "nui showconfig [-v] [--site NAME]",
-    .text = "Every parameter in force with its value, defaults included, in lines that maui.cfg could\n"
-            "hold. For administrators (ADMIN3).",
+    .text =
+        "Every parameter in force with its value, defaults included, in lines that maui.cfg could\n"
+        "hold. For administrators (ADMIN3).",
     .options = config_options,
     .example = "nui showconfig",
 };
@@ -820,11 +840,11 @@ struct diagnose_args {
 static const struct cli_option diagnose_options[] = {
     {"priority", 'p', CLI_OPT_FLAG, NULL,
      "each idle job's priority: every component's share in percent and, in brackets, what each part adds; "
-     "of one JOB a line for each part", AT (priority)},
-    {"fairshare", 'f', CLI_OPT_FLAG, NULL,
-     "usage of every credential, or of one kind, by interval", AT (fairshare)},
-    {"queue", 'q', CLI_OPT_FLAG, NULL,
-     "why each blocked job is blocked", AT (queue)},
+     "of one JOB a line for each part",
+     AT (priority)},
+    {"fairshare", 'f', CLI_OPT_FLAG, NULL, "usage of every credential, or of one kind, by interval",
+     AT (fairshare)},
+    {"queue", 'q', CLI_OPT_FLAG, NULL, "why each blocked job is blocked", AT (queue)},
     {"blocked", 'b', CLI_OPT_FLAG, NULL, "the same", AT (blocked)},
     {"jobs", 'j', CLI_OPT_FLAG, NULL, "all jobs with what they ask for", AT (jobs)},
     {"nodes", 'n', CLI_OPT_FLAG, NULL, "all nodes: free and configured", AT (nodes)},
@@ -833,7 +853,8 @@ static const struct cli_option diagnose_options[] = {
      AT (reservations)},
     {"standing", 's', CLI_OPT_FLAG, NULL,
      "what SRCFG asks for, and the reservations that stand for it", AT (standing)},
-    {"users", 'u', CLI_OPT_FLAG, NULL, "users: what the policy says of each, priority, access, fairshare target, limits", AT (user)},
+    {"users", 'u', CLI_OPT_FLAG, NULL,
+     "users: what the policy says of each, priority, access, fairshare target, limits", AT (user)},
     {"groups", 'g', CLI_OPT_FLAG, NULL, "groups, likewise", AT (group)},
     {"accounts", 'a', CLI_OPT_FLAG, NULL, "accounts, likewise", AT (account)},
     {"classes", 'c', CLI_OPT_FLAG, NULL, "classes, likewise", AT (class)},
@@ -841,9 +862,10 @@ static const struct cli_option diagnose_options[] = {
     {"memory", 'm', CLI_OPT_FLAG, NULL, "nodes by how much memory they have", AT (memory)},
     {"managers", 'R', CLI_OPT_FLAG, NULL,
      "resource manager, bank and metaschedulers, and what waits for them", AT (managers)},
-    {"scheduler", 'S', CLI_OPT_FLAG, NULL,
-     "the scheduler: mode, iterations, its job trace", AT (scheduler)},
-    {"partitions", 't', CLI_OPT_FLAG, NULL, "partitions: configured, up, dedicated", AT (partitions)},
+    {"scheduler", 'S', CLI_OPT_FLAG, NULL, "the scheduler: mode, iterations, its job trace",
+     AT (scheduler)},
+    {"partitions", 't', CLI_OPT_FLAG, NULL, "partitions: configured, up, dedicated",
+     AT (partitions)},
     {"estimates", 'e', CLI_OPT_FLAG, NULL, "how start-time estimates held", AT (estimates)},
     SITE_OPTION (struct diagnose_args),
     {0},
@@ -864,12 +886,15 @@ static int diagnose_run (struct cli_context *ctx, int argc, char **argv)
                        : args.qos     ? "qos"
                                       : NULL;
     bool blocked = args.queue || args.blocked;
-    bool whole = args.memory || args.managers || args.scheduler || args.partitions || args.estimates;
+    bool whole =
+        args.memory || args.managers || args.scheduler || args.partitions || args.estimates;
     if (args.priority + args.fairshare + blocked + args.jobs + args.nodes + args.reservations +
             args.standing + args.user + args.group + args.account + args.class + args.qos +
-            args.memory + args.managers + args.scheduler + args.partitions + args.estimates != 1)
-        return cli_usage ("diagnose", "say one of -p, -f, -q, -b, -j, -n, -r, -s, -u, -g, -a, -c, -Q, "
-                                      "-m, -R, -S, -t and -e");
+            args.memory + args.managers + args.scheduler + args.partitions + args.estimates !=
+        1)
+        return cli_usage ("diagnose",
+                          "say one of -p, -f, -q, -b, -j, -n, -r, -s, -u, -g, -a, -c, -Q, "
+                          "-m, -R, -S, -t and -e");
     if (ops.count > (whole ? 0 : 1))
         return cli_usage ("diagnose", "'%s' is too much", ops.item[ops.count - 1]);
     const char *name = ops.count ? ops.item[0] : NULL;
@@ -903,10 +928,12 @@ const struct cli_command diagnose_command = {
     .group = CLI_CLUSTER,
     .summary = "priorities by their parts, fairshare, jobs, nodes, credentials",
     .run = diagnose_run,
-    .help = "nui diagnose -p [JOB] | -f [KIND] | -q [JOB] | -j [JOB] | -n [NODE] | -r [RESERVATION]\n"
-            "             | -s [NAME] | -u [USER] | -g [GROUP] | -a [ACCOUNT] | -c [CLASS] | -Q [QOS]\n"
-            "             | -m | -R | -S | -t | -e [--site NAME]",
-    .text = "For administrators (ADMIN3); -q and -j also show plain users their own jobs; -e is for all.",
+    .help =
+        "nui diagnose -p [JOB] | -f [KIND] | -q [JOB] | -j [JOB] | -n [NODE] | -r [RESERVATION]\n"
+        "             | -s [NAME] | -u [USER] | -g [GROUP] | -a [ACCOUNT] | -c [CLASS] | -Q [QOS]\n"
+        "             | -m | -R | -S | -t | -e [--site NAME]",
+    .text =
+        "For administrators (ADMIN3); -q and -j also show plain users their own jobs; -e is for all.",
     .options = diagnose_options,
     .example = "nui diagnose -p",
 };

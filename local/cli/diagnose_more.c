@@ -20,8 +20,8 @@ void scheduler_text (const Nui__Local__V1__SchedulerReply *r, struct strbuf *out
     for (size_t i = 0; i < r->n_peers; i++)
         if (r->peers[i]->waiting)
             strbuf_printf (out, "WARNING:  %lld messages wait for %s %s since %s\n",
-                           (long long)r->peers[i]->waiting, r->peers[i]->kind,
-                           r->peers[i]->detail, moment_text (r->peers[i]->oldest_us, a));
+                           (long long)r->peers[i]->waiting, r->peers[i]->kind, r->peers[i]->detail,
+                           moment_text (r->peers[i]->oldest_us, a));
     strbuf_putc (out, '\n');
 }
 
@@ -98,11 +98,10 @@ static int scheduler_row (struct cli_context *ctx, const Nui__Local__V1__Schedul
     return rc;
 }
 
-static int scheduler_print (struct cli_context *ctx, const char *site,
-                            void (*text) (const Nui__Local__V1__SchedulerReply *reply,
-                                          struct strbuf *out),
-                            int (*rows) (struct cli_context *ctx,
-                                         const Nui__Local__V1__SchedulerReply *r))
+static int
+scheduler_print (struct cli_context *ctx, const char *site,
+                 void (*text) (const Nui__Local__V1__SchedulerReply *reply, struct strbuf *out),
+                 int (*rows) (struct cli_context *ctx, const Nui__Local__V1__SchedulerReply *r))
 {
     Nui__Local__V1__SchedulerRequest request = NUI__LOCAL__V1__SCHEDULER_REQUEST__INIT;
     Nui__Local__V1__SchedulerReply *reply = NULL;
@@ -189,26 +188,23 @@ void memory_text (const struct nodes *nodes, struct strbuf *out)
 {
     Nui__Local__V1__NodeInfo **item = sorted (nodes);
     struct memory_class c;
-    strbuf_puts (out, "diagnosing memory table\n\n"
-                      "    Memory Nodes    Up Procs  Free  Dedicated(MB)   Disk(MB)   Swap(MB)\n\n");
+    strbuf_puts (out,
+                 "diagnosing memory table\n\n"
+                 "    Memory Nodes    Up Procs  Free  Dedicated(MB)   Disk(MB)   Swap(MB)\n\n");
     for (uint32_t i = 0; i < nodes->count;) {
         i = class_next (item, nodes->count, i, &c);
-        strbuf_printf (out, "%10lld %5u %5u %5u %5u %14lld %10lld %10lld\n",
-                       (long long)c.memory_mb, c.nodes, c.up, c.procs, c.free,
-                       (long long)c.dedicated_mb, (long long)c.disk_mb, (long long)c.swap_mb);
+        strbuf_printf (out, "%10lld %5u %5u %5u %5u %14lld %10lld %10lld\n", (long long)c.memory_mb,
+                       c.nodes, c.up, c.procs, c.free, (long long)c.dedicated_mb,
+                       (long long)c.disk_mb, (long long)c.swap_mb);
     }
     strbuf_putc (out, '\n');
 }
 
 static const struct table_column memory_columns[] = {
-    {"memory", "Memory", TABLE_INT, 0},
-    {"nodes", "Nodes", TABLE_INT, 0},
-    {"nodes_up", "Up", TABLE_INT, 0},
-    {"procs", "Procs", TABLE_INT, 0},
-    {"procs_free", "Free", TABLE_INT, 0},
-    {"memory_dedicated", "Dedicated", TABLE_INT, 0},
-    {"disk", "Disk", TABLE_INT, 0},
-    {"swap", "Swap", TABLE_INT, 0},
+    {"memory", "Memory", TABLE_INT, 0},   {"nodes", "Nodes", TABLE_INT, 0},
+    {"nodes_up", "Up", TABLE_INT, 0},     {"procs", "Procs", TABLE_INT, 0},
+    {"procs_free", "Free", TABLE_INT, 0}, {"memory_dedicated", "Dedicated", TABLE_INT, 0},
+    {"disk", "Disk", TABLE_INT, 0},       {"swap", "Swap", TABLE_INT, 0},
 };
 
 static int memory_rows (struct cli_context *ctx, const struct nodes *nodes)
@@ -218,8 +214,8 @@ static int memory_rows (struct cli_context *ctx, const struct nodes *nodes)
     struct memory_class c;
     for (uint32_t i = 0; i < nodes->count;) {
         i = class_next (item, nodes->count, i, &c);
-        const int64_t value[] = {c.memory_mb, c.nodes, c.up, c.procs, c.free, c.dedicated_mb,
-                                 c.disk_mb, c.swap_mb};
+        const int64_t value[] = {c.memory_mb, c.nodes,        c.up,      c.procs,
+                                 c.free,      c.dedicated_mb, c.disk_mb, c.swap_mb};
         for (size_t v = 0; v < sizeof value / sizeof *value; v++)
             table_int (t, value[v]);
         table_end_row (t);
@@ -305,7 +301,7 @@ void partitions_text (const struct nodes *nodes, struct strbuf *out)
 }
 
 static const struct table_column partition_columns[] = {
-    {"partition", "Partition", TABLE_TEXT, 0}, {"resource", "Resource", TABLE_TEXT, 0},
+    {"partition", "Partition", TABLE_TEXT, 0},  {"resource", "Resource", TABLE_TEXT, 0},
     {"configured", "Configured", TABLE_INT, 0}, {"up", "Up", TABLE_INT, 0},
     {"dedicated", "Dedicated", TABLE_INT, 0},
 };

@@ -17,17 +17,18 @@ void standing_text (const Nui__Local__V1__StandingReply *r, bool noheader, struc
 {
     char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
     if (!noheader)
-        strbuf_puts (out, "Diagnosing Standing Reservations\n"
-                          "Name                 Period   Days                 StartTime     EndTime "
-                          "Depth Resources\n"
-                          "----                 ------   ----                 ---------     ------- "
-                          "----- ---------\n");
+        strbuf_puts (out,
+                     "Diagnosing Standing Reservations\n"
+                     "Name                 Period   Days                 StartTime     EndTime "
+                     "Depth Resources\n"
+                     "----                 ------   ----                 ---------     ------- "
+                     "----- ---------\n");
     for (size_t i = 0; i < r->n_rows; i++) {
         const Nui__Local__V1__StandingRow *s = r->rows[i];
         bool ever = strcmp (s->period, "INFINITY") == 0;
         strbuf_printf (out, "%-20s %-8s %-20s %9s %11s %5u %s of %s\n", s->name, s->period, s->days,
-                       ever ? "-" : span_text (s->start_us, a), ever ? "-" : span_text (s->end_us, b),
-                       s->depth, s->resources, s->task);
+                       ever ? "-" : span_text (s->start_us, a),
+                       ever ? "-" : span_text (s->end_us, b), s->depth, s->resources, s->task);
         if (*s->features)
             strbuf_printf (out, "    Features: %s\n", s->features);
         if (*s->partition)
@@ -47,13 +48,20 @@ void standing_text (const Nui__Local__V1__StandingReply *r, bool noheader, struc
 }
 
 static const struct table_column columns[] = {
-    {"name", "Name", TABLE_TEXT},           {"period", "Period", TABLE_TEXT},
-    {"days", "Days", TABLE_TEXT},           {"start", "Start", TABLE_DURATION},
-    {"end", "End", TABLE_DURATION},         {"depth", "Depth", TABLE_INT},
-    {"resources", "Resources", TABLE_TEXT}, {"task", "Task", TABLE_TEXT},
-    {"features", "Features", TABLE_TEXT},   {"partition", "Partition", TABLE_TEXT},
-    {"acl", "ACL", TABLE_TEXT, .between = " "}, {"flags", "Flags", TABLE_TEXT, .between = " "},
-    {"owner", "Owner", TABLE_TEXT},         {"next_time", "Next", TABLE_TIME},
+    {"name", "Name", TABLE_TEXT},
+    {"period", "Period", TABLE_TEXT},
+    {"days", "Days", TABLE_TEXT},
+    {"start", "Start", TABLE_DURATION},
+    {"end", "End", TABLE_DURATION},
+    {"depth", "Depth", TABLE_INT},
+    {"resources", "Resources", TABLE_TEXT},
+    {"task", "Task", TABLE_TEXT},
+    {"features", "Features", TABLE_TEXT},
+    {"partition", "Partition", TABLE_TEXT},
+    {"acl", "ACL", TABLE_TEXT, .between = " "},
+    {"flags", "Flags", TABLE_TEXT, .between = " "},
+    {"owner", "Owner", TABLE_TEXT},
+    {"next_time", "Next", TABLE_TIME},
     {"reservations", "Reservations", TABLE_TEXT, .between = " "},
 };
 

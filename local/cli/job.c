@@ -198,8 +198,7 @@ void checkjob_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
                  j->section == NUI__LOCAL__V1__QUEUE_SECTION__SECTION_BLOCKED;
     strbuf_printf (out, "\n\nchecking job %s\n\nState: %s\n", j->job_id, j->state);
     strbuf_printf (out, "Creds:  user:%s  group:%s  account:%s  class:%s  qos:%s\n", j->user,
-                   or_none (j->group), or_none (j->account), or_none (j->class_),
-                   or_none (j->qos));
+                   or_none (j->group), or_none (j->account), or_none (j->class_), or_none (j->qos));
     if (*j->grid_job_id)
         strbuf_printf (out, "GridJob: %s  Component: %s  Submitter: %s\n", j->grid_job_id,
                        or_none (d->component), d->submitter);
@@ -363,8 +362,8 @@ struct job_args {
 };
 
 static const struct cli_option checkjob_options[] = {
-    {"verbose", 'v', CLI_OPT_FLAG, NULL,
-     "the verdict of every node", offsetof (struct job_args, verbose)},
+    {"verbose", 'v', CLI_OPT_FLAG, NULL, "the verdict of every node",
+     offsetof (struct job_args, verbose)},
     SITE_OPTION (struct job_args),
     {0},
 };
@@ -402,9 +401,10 @@ const struct cli_command checkjob_command = {
     .summary = "one job, and why it waits",
     .run = checkjob_run,
     .help = "nui checkjob [-v] [--site NAME] JOB",
-    .text = "State, credentials, times, what it asks for and where it runs. Of a waiting job: what stops\n"
-            "it, with the limit's value and present usage, when that is expected to be over, and how\n"
-            "many nodes reject it for which reason. JOB is 17, alpha.17 or grid.42.",
+    .text =
+        "State, credentials, times, what it asks for and where it runs. Of a waiting job: what stops\n"
+        "it, with the limit's value and present usage, when that is expected to be over, and how\n"
+        "many nodes reject it for which reason. JOB is 17, alpha.17 or grid.42.",
     .options = checkjob_options,
     .example = "nui checkjob alpha.17",
 };

@@ -48,9 +48,9 @@ int worse (int so_far, int now);
 /* --- texts -------------------------------------------------------------------------------- */
 
 /* "(…)" pieces that several commands print. buf holds QUANTITY_TEXT_MAX. */
-char *span_text (duration_us d, char *buf);   /* duration in Maui's habit */
-char *moment_text (time_us t, char *buf);     /* "Sun Sep  9 03:59:00", "-" for 0 */
-const char *or_none (const char *text);       /* "[NONE]" for "" */
+char *span_text (duration_us d, char *buf); /* duration in Maui's habit */
+char *moment_text (time_us t, char *buf);   /* "Sun Sep  9 03:59:00", "-" for 0 */
+const char *or_none (const char *text);     /* "[NONE]" for "" */
 /* microseconds, 0: null */
 void cell_moment (struct table *table, int64_t t_us);
 void cell_text (struct table *table, const char *text); /* "" is null */

@@ -77,8 +77,9 @@ const struct cli_command setqos_command = {
     .summary = "give waiting jobs another quality of service",
     .run = setqos_run,
     .help = "nui setqos [--site NAME] QOS JOB...",
-    .text = "One that the job's credentials give access to. One's own jobs; everybody's for ADMIN1 and\n"
-            "ADMIN2.",
+    .text =
+        "One that the job's credentials give access to. One's own jobs; everybody's for ADMIN1 and\n"
+        "ADMIN2.",
     .options = setqos_options,
     .example = "nui setqos hi alpha.17",
 };
@@ -89,7 +90,8 @@ static const struct cli_option mnodectl_options[] = {
     {"modify", 'm', CLI_OPT_STRING, "A=VALUE",
      "state=drained (what runs there goes on, nothing starts), state=down (it has failed: "
      "JOBACTIONONNODEFAILURE) or state=up; features=A,B or features=+A,-B; priority=N; speed=X. An "
-     "empty value goes back to what is configured", AT (modify)},
+     "empty value goes back to what is configured",
+     AT (modify)},
     SITE_OPTION (struct modify_args),
     {0},
 };
@@ -185,7 +187,8 @@ static int changeparam_run (struct cli_context *ctx, int argc, char **argv)
     struct strbuf line = STRBUF_INIT;
     struct err err = {0};
     int exit_code, code = CLI_OK;
-    if (!cli_options (ctx, setqos_options, CLI_STOP_AT_OPERAND, &args, argc, argv, &ops, &exit_code))
+    if (!cli_options (ctx, setqos_options, CLI_STOP_AT_OPERAND, &args, argc, argv, &ops,
+                      &exit_code))
         return exit_code;
     if (ops.count < 2)
         return cli_usage ("changeparam", "name a parameter and its value");
@@ -218,9 +221,10 @@ const struct cli_command changeparam_command = {
     .summary = "change a parameter of the policy at once",
     .run = changeparam_run,
     .help = "nui changeparam [--site NAME] PARAMETER VALUE...",
-    .text = "As a line at the end of the configuration, checked like the whole: taken, or refused with\n"
-            "nothing changed. It holds until the file is read again (edited, SIGHUP, restart): what is to\n"
-            "last belongs there. For ADMIN1.",
+    .text =
+        "As a line at the end of the configuration, checked like the whole: taken, or refused with\n"
+        "nothing changed. It holds until the file is read again (edited, SIGHUP, restart): what is to\n"
+        "last belongs there. For ADMIN1.",
     .options = setqos_options,
     .example = "nui changeparam RESERVATIONDEPTH[0] 2\n"
                "nui changeparam USERCFG[john] MAXJOB=4 PRIORITY=100",

@@ -60,8 +60,7 @@ static void on_reservations (void *arg, const ProtobufCMessage *message)
     r->hidden += chunk->hidden;
     for (size_t i = 0; i < chunk->n_reservations; i++) {
         r->item = grown (r->arena, r->item, r->count, &r->cap, sizeof *r->item);
-        r->item[r->count++] =
-            (Nui__Local__V1__Reservation *)pbcopy (&chunk->reservations[i]->base);
+        r->item[r->count++] = (Nui__Local__V1__Reservation *)pbcopy (&chunk->reservations[i]->base);
     }
 }
 
@@ -182,18 +181,28 @@ static void partition_cell (struct table *t, const ProtobufCMessage *message)
 }
 
 static const struct table_column node_columns[] = {
-    {"node", "Node", TABLE_TEXT, .from = "name"}, {"state", "State", TABLE_TEXT},
-    {"procs", "Procs", TABLE_INT},                {"dedicated_procs", "Dedicated", TABLE_INT},
-    {"memory_mb", "Mem", TABLE_INT},              {"dedicated_memory_mb", "UsedMem", TABLE_INT},
-    {"swap_mb", "Swap", TABLE_INT},               {"disk_mb", "Disk", TABLE_INT},
-    {"speed", "Speed", TABLE_PPM, 2},             {"load", "Load", TABLE_PPM, 3},
-    {"priority", "Priority", TABLE_INT},          {"features", "Features", TABLE_TEXT},
-    {"address", "Address", TABLE_TEXT},           {"jobs", "JobList", TABLE_TEXT},
+    {"node", "Node", TABLE_TEXT, .from = "name"},
+    {"state", "State", TABLE_TEXT},
+    {"procs", "Procs", TABLE_INT},
+    {"dedicated_procs", "Dedicated", TABLE_INT},
+    {"memory_mb", "Mem", TABLE_INT},
+    {"dedicated_memory_mb", "UsedMem", TABLE_INT},
+    {"swap_mb", "Swap", TABLE_INT},
+    {"disk_mb", "Disk", TABLE_INT},
+    {"speed", "Speed", TABLE_PPM, 2},
+    {"load", "Load", TABLE_PPM, 3},
+    {"priority", "Priority", TABLE_INT},
+    {"features", "Features", TABLE_TEXT},
+    {"address", "Address", TABLE_TEXT},
+    {"jobs", "JobList", TABLE_TEXT},
     {"used_memory_mb", "InUse", TABLE_INT, .cell = in_use_cell},
     {"partition", "Partition", TABLE_TEXT, .cell = partition_cell},
-    {"classes", "Classes", TABLE_TEXT},           {"networks", "Network", TABLE_TEXT},
-    {"gres", "Gres", TABLE_TEXT},                 {"switches", "Switches", TABLE_TEXT},
-    {"opsys", "Opsys", TABLE_TEXT},               {"arch", "Arch", TABLE_TEXT},
+    {"classes", "Classes", TABLE_TEXT},
+    {"networks", "Network", TABLE_TEXT},
+    {"gres", "Gres", TABLE_TEXT},
+    {"switches", "Switches", TABLE_TEXT},
+    {"opsys", "Opsys", TABLE_TEXT},
+    {"arch", "Arch", TABLE_TEXT},
     {"reason", "Reason", TABLE_TEXT},
 };
 
@@ -270,8 +279,8 @@ struct node_args {
 };
 
 static const struct cli_option checknode_options[] = {
-    {"verbose", 'v', CLI_OPT_FLAG, NULL,
-     "also its address and priority", offsetof (struct node_args, verbose)},
+    {"verbose", 'v', CLI_OPT_FLAG, NULL, "also its address and priority",
+     offsetof (struct node_args, verbose)},
     SITE_OPTION (struct node_args),
     {0},
 };
@@ -320,8 +329,8 @@ static int checknode_run (struct cli_context *ctx, int argc, char **argv)
         rc = reservations_fetch (ctx, args.site, NULL, operands.item[0], true, &rsv, &err);
     if (rc == 0 && nodes.count == 0)
         rc = err_set (&err, ERR_INTERNAL, "no answer about node %s", operands.item[0]);
-    exit_code = rc < 0 ? cli_fail ("checknode", &err)
-                       : checknode_print (ctx, &nodes, &rsv, args.verbose);
+    exit_code =
+        rc < 0 ? cli_fail ("checknode", &err) : checknode_print (ctx, &nodes, &rsv, args.verbose);
     nodes_free (&nodes);
     reservations_free (&rsv);
     return exit_code;
@@ -416,8 +425,10 @@ void showres_text (const struct reservations *rsv, bool nodes, bool noheader, st
     else
         showres_list (rsv, noheader, out);
     if (rsv->hidden && !noheader)
-        strbuf_printf (out, "%u reservations of other people are not shown: that is for "
-                            "administrators\n", rsv->hidden);
+        strbuf_printf (out,
+                       "%u reservations of other people are not shown: that is for "
+                       "administrators\n",
+                       rsv->hidden);
 }
 
 static const struct cli_option showres_options[] = {
@@ -463,9 +474,10 @@ const struct cli_command showres_command = {
     .summary = "reservations, those of jobs included",
     .run = showres_run,
     .help = "nui showres [-n] [--site NAME] [JOB | RESERVATION]",
-    .text = "What runs until its limit, what the schedule promises to waiting jobs, co-allocated parts,\n"
-            "and what administrators (setres) and the configuration (SRCFG) reserved. Of jobs' plain users\n"
-            "see their own.",
+    .text =
+        "What runs until its limit, what the schedule promises to waiting jobs, co-allocated parts,\n"
+        "and what administrators (setres) and the configuration (SRCFG) reserved. Of jobs' plain users\n"
+        "see their own.",
     .options = showres_options,
     .example = "nui showres -n",
 };
@@ -519,11 +531,12 @@ void showstate_text (const struct queue *q, const struct nodes *nodes, struct st
 {
     char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
     uint32_t wide = nodes->count < NODES_PER_FRAME ? nodes->count : NODES_PER_FRAME, busy = 0;
-    strbuf_printf (out, "cluster state summary for %s\n\n\n"
-                        "    JobName            S      User    Group Procs   Remaining"
-                        "            StartTime\n"
-                        "    ------------------ - --------- -------- ----- -----------"
-                        "  -------------------\n\n",
+    strbuf_printf (out,
+                   "cluster state summary for %s\n\n\n"
+                   "    JobName            S      User    Group Procs   Remaining"
+                   "            StartTime\n"
+                   "    ------------------ - --------- -------- ----- -----------"
+                   "  -------------------\n\n",
                    moment_text (q->totals.now_us, a));
     for (uint32_t i = 0; i < q->count; i++) {
         const Nui__Local__V1__QueueJob *r = &q->row[i];

@@ -90,8 +90,9 @@ static void profile_text (const struct profile *p, const char *by, bool noheader
                        moment_text (p->last_us, b), *by ? by : "all");
     for (uint32_t i = 0; i < p->count; i++) {
         const Nui__Local__V1__JobSums *s = &p->row[i].sums;
-        strbuf_printf (out, "%-16s %7llu %6.2f %10.2f %6.2f %10.2f %6.2f %6.2f %6.2f %6.2f %6.2f "
-                            "%6.2f %6.2f\n",
+        strbuf_printf (out,
+                       "%-16s %7llu %6.2f %10.2f %6.2f %10.2f %6.2f %6.2f %6.2f %6.2f %6.2f "
+                       "%6.2f %6.2f\n",
                        row_name (&p->row[i], by, a), (unsigned long long)s->jobs,
                        share_of ((double)s->jobs, (double)all.jobs), hours_of (s->ps_asked_us),
                        share_of ((double)s->ps_asked_us, (double)all.ps_asked_us),
@@ -150,10 +151,10 @@ struct profiler_args {
 
 #define AT(field) offsetof (struct profiler_args, field)
 static const struct cli_option profiler_options[] = {
-    {"begin", 'b', CLI_OPT_STRING, "TIME", "ended at or after TIME; +N and -N are from now", AT (begin)},
+    {"begin", 'b', CLI_OPT_STRING, "TIME", "ended at or after TIME; +N and -N are from now",
+     AT (begin)},
     {"end", 'e', CLI_OPT_STRING, "TIME", "ended before TIME", AT (end)},
-    {"user", 'u', CLI_OPT_STRING, "USER",
-     "only jobs of this user,", AT (user)},
+    {"user", 'u', CLI_OPT_STRING, "USER", "only jobs of this user,", AT (user)},
     {"group", 'g', CLI_OPT_STRING, "GROUP", "group,", AT (group)},
     {"account", 'A', CLI_OPT_STRING, "ACCOUNT", "account,", AT (account)},
     {"class", 'c', CLI_OPT_STRING, "CLASS", "class,", AT (class)},
@@ -170,10 +171,10 @@ static int profile_fetch (struct cli_context *ctx, const struct profiler_args *a
                           struct profile *p, struct err *err)
 {
     Nui__Local__V1__ProfileRequest request = NUI__LOCAL__V1__PROFILE_REQUEST__INIT;
-    const char *given[] = {args->user, args->group, args->account, args->class, args->qos,
-                           args->grid ? "grid" : args->by};
-    char **field[] = {&request.user, &request.group, &request.account, &request.class_,
-                      &request.qos,  &request.by};
+    const char *given[] = {args->user,  args->group, args->account,
+                           args->class, args->qos,   args->grid ? "grid" : args->by};
+    char **field[] = {&request.user,   &request.group, &request.account,
+                      &request.class_, &request.qos,   &request.by};
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         if (given[i])
             *field[i] = (char *)(uintptr_t)given[i];
@@ -230,8 +231,9 @@ const struct cli_command profiler_command = {
     .group = CLI_CLUSTER,
     .summary = "a report over a time frame of the job history",
     .run = profiler_run,
-    .help = "nui profiler [-b TIME] [-e TIME] [-u USER] [-g GROUP] [-A ACCOUNT] [-c CLASS] [-Q QOS]\n"
-            "             [-p BY | -m STATISTIC] [--site NAME]",
+    .help =
+        "nui profiler [-b TIME] [-e TIME] [-u USER] [-g GROUP] [-A ACCOUNT] [-c CLASS] [-Q QOS]\n"
+        "             [-p BY | -m STATISTIC] [--site NAME]",
     .text = "Over jobs that ended within the time frame, whatever resetstats did.\n"
             "\n"
             "For administrators (ADMIN3); -u with one's own name is for everybody.",
@@ -250,9 +252,9 @@ struct showaudit_args {
 #define AT(field) offsetof (struct showaudit_args, field)
 static const struct cli_option showaudit_options[] = {
     {"user", 'u', CLI_OPT_STRING, "WHO", "by this login name or identity only", AT (user)},
-    {"match", 'm', CLI_OPT_STRING, "TEXT", "only what has TEXT in it: a job's id, a command", AT (text)},
-    {"begin", 'b', CLI_OPT_PAST, "TIME",
-     "at or after TIME; +N and -N are from now", AT (from)},
+    {"match", 'm', CLI_OPT_STRING, "TEXT", "only what has TEXT in it: a job's id, a command",
+     AT (text)},
+    {"begin", 'b', CLI_OPT_PAST, "TIME", "at or after TIME; +N and -N are from now", AT (from)},
     {"end", 'e', CLI_OPT_PAST, "TIME", "before TIME", AT (until)},
     {"limit", 'n', CLI_OPT_COUNT, "COUNT", "so many at most (100)", AT (limit), 1, 1000000},
     SITE_OPTION (struct showaudit_args),

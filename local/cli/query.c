@@ -97,11 +97,11 @@ static const struct attribute {
     const char *name;
     void (*say) (const detail *d, struct strbuf *out); /* nothing: it has none */
 } attributes[] = {
-    {"account", say_account},   {"class", say_class},           {"group", say_group},
-    {"holds", say_holds},       {"hostlist", say_hostlist},     {"priority", say_priority},
-    {"procs", say_procs},       {"qos", say_qos},               {"reason", say_reason},
-    {"starttime", say_starttime}, {"state", say_state},         {"submittime", say_submittime},
-    {"user", say_user},         {"wclimit", say_wclimit},
+    {"account", say_account},     {"class", say_class},       {"group", say_group},
+    {"holds", say_holds},         {"hostlist", say_hostlist}, {"priority", say_priority},
+    {"procs", say_procs},         {"qos", say_qos},           {"reason", say_reason},
+    {"starttime", say_starttime}, {"state", say_state},       {"submittime", say_submittime},
+    {"user", say_user},           {"wclimit", say_wclimit},
 };
 enum { ATTRIBUTES = sizeof attributes / sizeof *attributes };
 

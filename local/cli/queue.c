@@ -30,7 +30,7 @@ static void row_keep (struct queue *q, const Nui__Local__V1__QueueJob *in)
     }
     Nui__Local__V1__QueueJob *row = &q->row[q->count++];
     *row = *in;
-    char **texts[] = {&row->job_id, &row->state, &row->user, &row->group,       &row->account,
+    char **texts[] = {&row->job_id, &row->state, &row->user, &row->group,      &row->account,
                       &row->class_, &row->qos,   &row->host, &row->grid_job_id};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         text_keep (q->arena, texts[i]);
@@ -357,12 +357,12 @@ static const struct cli_option showq_options[] = {
     {"running", 'r', CLI_OPT_FLAG, NULL,
      "active jobs only, with where they run and their XFactor; marks: + backfilled, - preemptible, * both",
      offsetof (struct showq_args, running)},
-    {"idle", 'i', CLI_OPT_FLAG, NULL,
-     "idle jobs only, in order of priority; * has a reservation", offsetof (struct showq_args, idle)},
-    {"blocked", 'b', CLI_OPT_FLAG, NULL,
-     "blocked jobs only, each with its reason", offsetof (struct showq_args, blocked)},
-    {"user", 'u', CLI_OPT_STRING, "USER",
-     "jobs of one account only", offsetof (struct showq_args, user)},
+    {"idle", 'i', CLI_OPT_FLAG, NULL, "idle jobs only, in order of priority; * has a reservation",
+     offsetof (struct showq_args, idle)},
+    {"blocked", 'b', CLI_OPT_FLAG, NULL, "blocked jobs only, each with its reason",
+     offsetof (struct showq_args, blocked)},
+    {"user", 'u', CLI_OPT_STRING, "USER", "jobs of one account only",
+     offsetof (struct showq_args, user)},
     SITE_OPTION (struct showq_args),
     {0},
 };

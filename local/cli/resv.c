@@ -17,7 +17,8 @@ struct setres_args {
 static const struct cli_option setres_options[] = {
     {"user", 'u', CLI_OPT_STRING, "LIST",
      "who may use it: bob:john, steve= (neutral), bill- (only if nothing else is free), !eve (never), "
-     "*jim (always required)", AT (user)},
+     "*jim (always required)",
+     AT (user)},
     {"account", 'a', CLI_OPT_STRING, "LIST", "likewise, accounts", AT (account)},
     {"charge", 'c', CLI_OPT_STRING, "ACCOUNT[:USER]",
      "who pays for what it keeps idle (default: its owner, or you)", AT (charge)},
@@ -31,17 +32,20 @@ static const struct cli_option setres_options[] = {
     {"job-duration", 0, CLI_OPT_STRING, "TIME",
      "jobs of at most so long (<, <=, >, >=, == before it)", AT (jobduration)},
     {"job-procs", 0, CLI_OPT_STRING, "N", "jobs of at most so many processors", AT (jobprocs)},
-    {"name", 'n', CLI_OPT_STRING, "NAME", "its name begins so (default: whom it is for)", AT (name)},
+    {"name", 'n', CLI_OPT_STRING, "NAME", "its name begins so (default: whom it is for)",
+     AT (name)},
     {"owner", 'o', CLI_OPT_STRING, "KIND:NAME", "whose it is: USER:bob", AT (owner)},
     {"partition", 'p', CLI_OPT_STRING, "NAME", "nodes of this partition", AT (partition)},
     {"qos", 'q', CLI_OPT_STRING, "LIST", "likewise, QoS", AT (qos)},
     {"resources", 'r', CLI_OPT_STRING, "LIST",
      "of a task: PROCS:1,MEM:512; PROCS:-1 is a whole node", AT (resources)},
-    {"start", 's', CLI_OPT_STRING, "TIME", "14:30, 17:00_04/14, +2:00:00 (default: now)", AT (start)},
+    {"start", 's', CLI_OPT_STRING, "TIME", "14:30, 17:00_04/14, +2:00:00 (default: now)",
+     AT (start)},
     {"tpn", 0, CLI_OPT_COUNT, "N", "tasks per node", AT (tpn), 1, 1 << 20},
     {"flags", 'x', CLI_OPT_STRING, "LIST",
      "SINGLEUSE, BYNAME, META, PREEMPTEE, TIMEFLEX, SPACEFLEX, DEDICATEDNODE, DEDICATEDRESOURCE, FORCE, "
-     "OWNERPREEMPT, SHARED", AT (flags)},
+     "OWNERPREEMPT, SHARED",
+     AT (flags)},
     SITE_OPTION (struct setres_args),
     {0},
 };
@@ -49,17 +53,19 @@ static const struct cli_option setres_options[] = {
 
 void setres_text (const Nui__Local__V1__SetResReply *r, struct strbuf *out)
 {
-    strbuf_printf (out, "reservation created\n\n\nreservation '%s' created on %zu node%s (%u task%s)\n",
-                   r->name, r->n_nodes, r->n_nodes == 1 ? "" : "s", r->tasks,
-                   r->tasks == 1 ? "" : "s");
+    strbuf_printf (
+        out, "reservation created\n\n\nreservation '%s' created on %zu node%s (%u task%s)\n",
+        r->name, r->n_nodes, r->n_nodes == 1 ? "" : "s", r->tasks, r->tasks == 1 ? "" : "s");
     for (size_t i = 0; i < r->n_nodes; i++)
         strbuf_printf (out, "%s:%u\n", r->nodes[i]->node, r->nodes[i]->tasks);
     strbuf_puts (out, "\n\n");
 }
 
 static const struct table_column setres_columns[] = {
-    {"reservation", "ReservationID", TABLE_TEXT, 0}, {"start_time", "Start", TABLE_TIME, 0},
-    {"end_time", "End", TABLE_TIME, 0},              {"node", "NodeName", TABLE_TEXT, 0},
+    {"reservation", "ReservationID", TABLE_TEXT, 0},
+    {"start_time", "Start", TABLE_TIME, 0},
+    {"end_time", "End", TABLE_TIME, 0},
+    {"node", "NodeName", TABLE_TEXT, 0},
     {"tasks", "Task", TABLE_INT, 0},
 };
 
@@ -108,13 +114,20 @@ static int setres_run (struct cli_context *ctx, int argc, char **argv)
         const char *value;
         char **field;
     } text[] = {
-        {args.user, &request.users},          {args.group, &request.groups},
-        {args.account, &request.accounts},    {args.class, &request.classes},
-        {args.qos, &request.qos},             {args.jobattr, &request.job_attributes},
-        {args.jobduration, &request.job_duration}, {args.jobprocs, &request.job_procs},
-        {args.name, &request.name},           {args.features, &request.features},
-        {args.resources, &request.resources}, {args.flags, &request.flags},
-        {args.owner, &request.owner},         {args.partition, &request.partition},
+        {args.user, &request.users},
+        {args.group, &request.groups},
+        {args.account, &request.accounts},
+        {args.class, &request.classes},
+        {args.qos, &request.qos},
+        {args.jobattr, &request.job_attributes},
+        {args.jobduration, &request.job_duration},
+        {args.jobprocs, &request.job_procs},
+        {args.name, &request.name},
+        {args.features, &request.features},
+        {args.resources, &request.resources},
+        {args.flags, &request.flags},
+        {args.owner, &request.owner},
+        {args.partition, &request.partition},
         {args.charge, &request.charge},
     };
     for (size_t i = 0; i < sizeof text / sizeof *text; i++)
@@ -141,10 +154,11 @@ const struct cli_command setres_command = {
     .summary = "reserve nodes or tasks for some, for a time",
     .run = setres_run,
     .help = "nui setres [options] ALL | HOSTS | TASKS==N | TASKS>=N",
-    .text = "HOSTS is a list like node[001-128] or node[AB],gpu7, or a regular expression; named hosts are\n"
-            "reserved whatever runs there, tasks where there is room. What is promised to co-allocated jobs\n"
-            "is never taken. Without an end the reservation stays until releaseres. An empty access list\n"
-            "keeps everybody out. For ADMIN1 and ADMIN2.",
+    .text =
+        "HOSTS is a list like node[001-128] or node[AB],gpu7, or a regular expression; named hosts are\n"
+        "reserved whatever runs there, tasks where there is room. What is promised to co-allocated jobs\n"
+        "is never taken. Without an end the reservation stays until releaseres. An empty access list\n"
+        "keeps everybody out. For ADMIN1 and ADMIN2.",
     .options = setres_options,
     .example = "nui setres -s 14:30 -d 4:00:00 'node[AB]'\n"
                "nui setres -u john:sam -f fast -s 17:00_04/14 TASKS==20",
@@ -207,8 +221,9 @@ const struct cli_command releaseres_command = {
     .summary = "end reservations",
     .run = releaseres_run,
     .help = "nui releaseres [--site NAME] RESERVATION...",
-    .text = "Jobs that run inside go on. Standing reservations are the configuration's (SRCFG). For ADMIN1\n"
-            "and ADMIN2.",
+    .text =
+        "Jobs that run inside go on. Standing reservations are the configuration's (SRCFG). For ADMIN1\n"
+        "and ADMIN2.",
     .options = releaseres_options,
     .example = "nui releaseres john.0",
 };
@@ -236,8 +251,9 @@ static void details (const struct reservations *list, const Nui__Local__V1__Rese
         strbuf_puts (out, "    ACL: (empty: nobody)\n");
     if (*r->owner)
         strbuf_printf (out, "    Owner: %s\n", r->owner);
-    strbuf_printf (out, "    Resources: %s%s%s%s\n", r->resources, *r->features ? "  Features: " : "",
-                   r->features, *r->standing ? "  (standing)" : "");
+    strbuf_printf (out, "    Resources: %s%s%s%s\n", r->resources,
+                   *r->features ? "  Features: " : "", r->features,
+                   *r->standing ? "  (standing)" : "");
     if (*r->charge)
         strbuf_printf (out, "    Charge: %s\n", r->charge);
     if (*r->used_by)
@@ -251,8 +267,7 @@ static void details (const struct reservations *list, const Nui__Local__V1__Rese
                        r->name, r->tasks_wanted, r->tasks_up);
 }
 
-void diagnose_reservations_text (const struct reservations *list, bool noheader,
-                                 struct strbuf *out)
+void diagnose_reservations_text (const struct reservations *list, bool noheader, struct strbuf *out)
 {
     char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX], c[QUANTITY_TEXT_MAX];
     uint32_t procs = 0;

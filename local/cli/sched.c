@@ -20,9 +20,10 @@ static const struct cli_option sched_options[] = {
      "run N iterations more, or for LENGTH (default 1), then stop", AT (step)},
     {"resume", 'r', CLI_OPT_OPTIONAL, "[TIME]", "run on, at once or at TIME", AT (resume)},
     {"kill", 'k', CLI_OPT_FLAG, NULL, "end nui-local; jobs run on", AT (kill)},
-    {"recycle", 'R', CLI_OPT_FLAG, NULL,
-     "let it begin again with its configuration read anew", AT (recycle)},
-    {"nodes", 'n', CLI_OPT_FLAG, NULL, "the nodes in the format of Maui's resource trace", AT (nodes)},
+    {"recycle", 'R', CLI_OPT_FLAG, NULL, "let it begin again with its configuration read anew",
+     AT (recycle)},
+    {"nodes", 'n', CLI_OPT_FLAG, NULL, "the nodes in the format of Maui's resource trace",
+     AT (nodes)},
     {"wait", 'w', CLI_OPT_FLAG, NULL, "come back when it has stopped", AT (wait)},
     SITE_OPTION (struct sched_args),
     {0},
@@ -92,7 +93,8 @@ void schedctl_text (const Nui__Local__V1__ScheduleReply *r, int act, struct strb
         strbuf_printf (out, "scheduling will stop immediately at iteration %llu\n\n", at);
     else if (r->stop_at_us)
         strbuf_printf (out, "scheduling will stop in %s at %s\n\n",
-                       span_text (r->stop_at_us - r->now_us, span), moment_text (r->stop_at_us, when));
+                       span_text (r->stop_at_us - r->now_us, span),
+                       moment_text (r->stop_at_us, when));
     else if (r->stop_at == 0)
         strbuf_puts (out, "scheduling will resume immediately\n\n");
     if (!r->stopped && r->stop_at > 0) {
@@ -213,8 +215,8 @@ static int print_nodes (struct cli_context *ctx, const char *site)
 static int act_of (struct cli_context *ctx, const struct sched_args *a,
                    Nui__Local__V1__ScheduleRequest *r, int *act, struct err *err)
 {
-    int wishes = (a->stop != NULL) + (a->step != NULL) + (a->resume != NULL) + a->kill + a->recycle +
-                 a->nodes;
+    int wishes = (a->stop != NULL) + (a->step != NULL) + (a->resume != NULL) + a->kill +
+                 a->recycle + a->nodes;
     *act = ACT (STATUS);
     if (wishes > 1)
         return err_set (err, ERR_INVALID, "say one of -s, -S, -r, -k, -R and -n");
@@ -299,14 +301,16 @@ const struct cli_command schedctl_command = {
     .group = CLI_CLUSTER,
     .summary = "stop, step, resume or end the scheduler",
     .run = schedctl_run,
-    .help = "nui schedctl [-s [N[I] | TIME] | -S [N[I] | DURATION] | -r [TIME] | -k | -R | -n] [-w]\n"
-            "             [--site NAME]",
-    .text = "Without an option: mode, iteration, and whether it is stopped. While it is, nothing is\n"
-            "started; jobs run on and commands work. In a SIMULATION an iteration is RMPOLLINTERVAL of\n"
-            "its time, elsewhere a scheduling pass. For ADMIN1; its state and -n for ADMIN3.\n"
-            "\n"
-            "TIME is 17:00, 17:00_04/14 or +2:00:00 and LENGTH 2:00:00, by the schedule's clock; a plain\n"
-            "number counts iterations.",
+    .help =
+        "nui schedctl [-s [N[I] | TIME] | -S [N[I] | DURATION] | -r [TIME] | -k | -R | -n] [-w]\n"
+        "             [--site NAME]",
+    .text =
+        "Without an option: mode, iteration, and whether it is stopped. While it is, nothing is\n"
+        "started; jobs run on and commands work. In a SIMULATION an iteration is RMPOLLINTERVAL of\n"
+        "its time, elsewhere a scheduling pass. For ADMIN1; its state and -n for ADMIN3.\n"
+        "\n"
+        "TIME is 17:00, 17:00_04/14 or +2:00:00 and LENGTH 2:00:00, by the schedule's clock; a plain\n"
+        "number counts iterations.",
     .options = sched_options,
     .example = "nui schedctl -S 10 --wait",
 };

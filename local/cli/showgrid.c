@@ -329,10 +329,8 @@ void grid_text (const struct grid *g, int at, bool noheader, struct strbuf *out)
 /* --- JSON and CSV: one row for each cell with jobs, and the totals ------------------------- */
 
 static const struct table_column grid_columns[] = {
-    {"statistic", "Statistic", TABLE_TEXT, 0},
-    {"procs", "Procs", TABLE_INT, 0},
-    {"walltime", "WCLimit", TABLE_DURATION, 0},
-    {"jobs", "Jobs", TABLE_INT, 0},
+    {"statistic", "Statistic", TABLE_TEXT, 0},  {"procs", "Procs", TABLE_INT, 0},
+    {"walltime", "WCLimit", TABLE_DURATION, 0}, {"jobs", "Jobs", TABLE_INT, 0},
     {"value", "Value", TABLE_PPM, 2},
 };
 
@@ -442,20 +440,21 @@ const struct cli_command showgrid_command = {
     .summary = "a statistic of ended jobs, by their size and length",
     .run = showgrid_run,
     .help = "nui showgrid [--site NAME] STATISTIC",
-    .text = "A matrix: processors by wallclock limit; in each cell the value and how many jobs it is\n"
-            "over. STATISTIC is one of\n"
-            "\n"
-            "  AVGXFACTOR MAXXFACTOR     expansion factor\n"
-            "  AVGQTIME MAXQTIME         queue time, hours\n"
-            "  AVGBYPASS MAXBYPASS       how often others were backfilled past them\n"
-            "  JOBCOUNT                  how many\n"
-            "  PHREQUEST PHRUN           processor-hours asked for, run: percent of all\n"
-            "  WCACCURACY                run time in percent of the limit\n"
-            "  BFCOUNT BFPHRUN           backfilled: percent of jobs, of processor-hours run\n"
-            "  JOBEFFICIENCY             processor time used in percent of dedicated\n"
-            "  QOSDELIVERED              percent whose QoS's targets were met\n"
-            "\n"
-            "For administrators (ADMIN3).",
+    .text =
+        "A matrix: processors by wallclock limit; in each cell the value and how many jobs it is\n"
+        "over. STATISTIC is one of\n"
+        "\n"
+        "  AVGXFACTOR MAXXFACTOR     expansion factor\n"
+        "  AVGQTIME MAXQTIME         queue time, hours\n"
+        "  AVGBYPASS MAXBYPASS       how often others were backfilled past them\n"
+        "  JOBCOUNT                  how many\n"
+        "  PHREQUEST PHRUN           processor-hours asked for, run: percent of all\n"
+        "  WCACCURACY                run time in percent of the limit\n"
+        "  BFCOUNT BFPHRUN           backfilled: percent of jobs, of processor-hours run\n"
+        "  JOBEFFICIENCY             processor time used in percent of dedicated\n"
+        "  QOSDELIVERED              percent whose QoS's targets were met\n"
+        "\n"
+        "For administrators (ADMIN3).",
     .options = showgrid_options,
     .example = "nui showgrid AVGQTIME",
 };

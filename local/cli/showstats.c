@@ -68,13 +68,15 @@ void summary_text (const Nui__Local__V1__SummaryReply *r, bool verbose, struct s
     of_line (out, "Current Active/Total Procs:", r->procs_active, r->procs);
     if (verbose)
         of_line (out, "Current Active/Total Nodes:", r->nodes_active, r->nodes);
-    strbuf_printf (out, "\n%-30s%9.3f%%\n%-30s%9.3f%%\n", "Avg WallClock Accuracy:",
-                   sums_accuracy (s), "Avg Job Proc Efficiency:", sums_efficiency (s));
+    strbuf_printf (out, "\n%-30s%9.3f%%\n%-30s%9.3f%%\n",
+                   "Avg WallClock Accuracy:", sums_accuracy (s),
+                   "Avg Job Proc Efficiency:", sums_efficiency (s));
     if (verbose && r->least_ppm >= 0)
-        strbuf_printf (out, "%-30s%9.3f%% (on iteration %llu)\n", "Min System Utilization:",
-                       r->least_ppm / 1e4, (unsigned long long)r->least_pass);
-    strbuf_printf (out, "%-30s%10.2f/%-8.2f\n", "Est/Avg Backlog (Hours):",
-                   (double)r->backlog_ps / 3600 / procs,
+        strbuf_printf (out, "%-30s%9.3f%% (on iteration %llu)\n",
+                       "Min System Utilization:", r->least_ppm / 1e4,
+                       (unsigned long long)r->least_pass);
+    strbuf_printf (out, "%-30s%10.2f/%-8.2f\n",
+                   "Est/Avg Backlog (Hours):", (double)r->backlog_ps / 3600 / procs,
                    (double)r->backlog_average_ps / 3600 / procs);
 }
 
@@ -192,24 +194,24 @@ void sums_text (const Nui__Local__V1__SumsReply *r, const char *kind, bool nohea
     const Nui__Local__V1__JobSums *all = r->total;
     char a[QUANTITY_TEXT_MAX];
     if (!noheader)
-        strbuf_printf (out,
-                       "statistics initialized %s\n\n"
-                       "         |------ Active ------|--------------------------------- Completed "
-                       "-----------------------------------|\n"
-                       "%-8s  Jobs Procs ProcHours Jobs    %%    PHReq    %%    PHDed    %%   FSTgt "
-                       " AvgXF  MaxXF  AvgQH  Effic  WCAcc\n",
-                       moment_text (r->since_us, a), label);
+        strbuf_printf (
+            out,
+            "statistics initialized %s\n\n"
+            "         |------ Active ------|--------------------------------- Completed "
+            "-----------------------------------|\n"
+            "%-8s  Jobs Procs ProcHours Jobs    %%    PHReq    %%    PHDed    %%   FSTgt "
+            " AvgXF  MaxXF  AvgQH  Effic  WCAcc\n",
+            moment_text (r->since_us, a), label);
     for (size_t i = 0; i < r->n_rows; i++) {
         const Nui__Local__V1__SumsRow *row = r->rows[i];
         const Nui__Local__V1__JobSums *s = row->completed;
-        strbuf_printf (out, "%-8s %5llu %5llu %9.2f %4llu %6.2f %6.1f %6.2f %6.1f %6.2f ",
-                       row->name, (unsigned long long)row->active_jobs,
-                       (unsigned long long)row->active_procs, hours_of (row->active_ps_us),
-                       (unsigned long long)s->jobs, share_of ((double)s->jobs, (double)all->jobs),
-                       hours_of (s->ps_asked_us),
-                       share_of ((double)s->ps_asked_us, (double)all->ps_asked_us),
-                       hours_of (s->ps_run_us),
-                       share_of ((double)s->ps_run_us, (double)all->ps_run_us));
+        strbuf_printf (
+            out, "%-8s %5llu %5llu %9.2f %4llu %6.2f %6.1f %6.2f %6.1f %6.2f ", row->name,
+            (unsigned long long)row->active_jobs, (unsigned long long)row->active_procs,
+            hours_of (row->active_ps_us), (unsigned long long)s->jobs,
+            share_of ((double)s->jobs, (double)all->jobs), hours_of (s->ps_asked_us),
+            share_of ((double)s->ps_asked_us, (double)all->ps_asked_us), hours_of (s->ps_run_us),
+            share_of ((double)s->ps_run_us, (double)all->ps_run_us));
         if (*row->target_type)
             strbuf_printf (out, "%5.2f", row->target);
         else
@@ -356,7 +358,8 @@ void node_sums_text (const struct node_sums *n, bool noheader, struct strbuf *ou
         uint32_t from = i;
         i = class_of (n, i, &t);
         if (!noheader)
-            strbuf_printf (out, "%lldMB Nodes\n            NodeName Available      Busy NodeState\n",
+            strbuf_printf (out,
+                           "%lldMB Nodes\n            NodeName Available      Busy NodeState\n",
                            (long long)n->row[from].memory_mb);
         for (uint32_t k = from; k < i; k++) {
             const Nui__Local__V1__NodeSumsRow *r = &n->row[k];
@@ -376,11 +379,16 @@ void node_sums_text (const struct node_sums *n, bool noheader, struct strbuf *ou
 }
 
 static const struct table_column node_columns[] = {
-    {"node", "NodeName", TABLE_TEXT, 0},          {"state", "NodeState", TABLE_TEXT, 0},
-    {"memory", "Memory", TABLE_INT, 0},           {"procs", "Procs", TABLE_INT, 0},
-    {"procs_dedicated", "Dedicated", TABLE_INT, 0}, {"total_time", "Total", TABLE_DURATION, 0},
-    {"up_time", "Up", TABLE_DURATION, 0},         {"busy_time", "Busy", TABLE_DURATION, 0},
-    {"available_percent", "Available", TABLE_PPM, 2}, {"busy_percent", "Busy%", TABLE_PPM, 2},
+    {"node", "NodeName", TABLE_TEXT, 0},
+    {"state", "NodeState", TABLE_TEXT, 0},
+    {"memory", "Memory", TABLE_INT, 0},
+    {"procs", "Procs", TABLE_INT, 0},
+    {"procs_dedicated", "Dedicated", TABLE_INT, 0},
+    {"total_time", "Total", TABLE_DURATION, 0},
+    {"up_time", "Up", TABLE_DURATION, 0},
+    {"busy_time", "Busy", TABLE_DURATION, 0},
+    {"available_percent", "Available", TABLE_PPM, 2},
+    {"busy_percent", "Busy%", TABLE_PPM, 2},
 };
 
 static int node_rows (struct cli_context *ctx, const struct node_sums *n)
@@ -463,8 +471,8 @@ static const struct cli_option showstats_options[] = {
     {"nodes", 'n', CLI_OPT_FLAG, NULL, "by node: how long it was up, how long busy", AT (nodes)},
     {"system", 's', CLI_OPT_FLAG, NULL, "the whole system (default)", AT (system)},
     {"grid", 'f', CLI_OPT_STRING, "STATISTIC", "as showgrid", AT (grid)},
-    {"verbose", 'v', CLI_OPT_FLAG, NULL,
-     "with preemption, bypass and the lowest utilization", AT (verbose)},
+    {"verbose", 'v', CLI_OPT_FLAG, NULL, "with preemption, bypass and the lowest utilization",
+     AT (verbose)},
     SITE_OPTION (struct showstats_args),
     {0},
 };
@@ -484,7 +492,8 @@ static int showstats_run (struct cli_context *ctx, int argc, char **argv)
                        : args.qos     ? "qos"
                                       : NULL;
     if (args.user + args.group + args.account + args.class + args.qos + args.nodes + args.system +
-            (args.grid != NULL) > 1)
+            (args.grid != NULL) >
+        1)
         return cli_usage ("showstats", "one of -u, -g, -a, -c, -q, -n, -s and -f at a time");
     if (ops.count > (kind ? 1 : 0))
         return cli_usage ("showstats", "'%s' is too much", ops.item[ops.count - 1]);
@@ -504,12 +513,14 @@ const struct cli_command showstats_command = {
     .group = CLI_CLUSTER,
     .summary = "statistics: the system, users, groups, accounts, classes, QoS, nodes",
     .run = showstats_run,
-    .help = "nui showstats [-v] | -u [USER] | -g [GROUP] | -a [ACCOUNT] | -c [CLASS] | -q [QOS] | -n |\n"
-            "              -f STATISTIC [--site NAME]",
-    .text = "Since the last resetstats, over jobs that have ended; Active is the present moment, with\n"
-            "the processor-hours left until the limits.\n"
-            "\n"
-            "For administrators (ADMIN3); -u shows plain users their own line.",
+    .help =
+        "nui showstats [-v] | -u [USER] | -g [GROUP] | -a [ACCOUNT] | -c [CLASS] | -q [QOS] | -n |\n"
+        "              -f STATISTIC [--site NAME]",
+    .text =
+        "Since the last resetstats, over jobs that have ended; Active is the present moment, with\n"
+        "the processor-hours left until the limits.\n"
+        "\n"
+        "For administrators (ADMIN3); -u shows plain users their own line.",
     .options = showstats_options,
     .example = "nui showstats -u",
 };
@@ -560,8 +571,9 @@ const struct cli_command resetstats_command = {
     .summary = "begin the statistics anew",
     .run = resetstats_run,
     .help = "nui resetstats [--site NAME]",
-    .text = "What showstats and showgrid add up begins at zero. The job history, and with it profiler,\n"
-            "stays as it is. For ADMIN1.",
+    .text =
+        "What showstats and showgrid add up begins at zero. The job history, and with it profiler,\n"
+        "stays as it is. For ADMIN1.",
     .options = site_options,
     .example = "nui resetstats",
 };

@@ -15,9 +15,9 @@ int site_stats_stream (struct cli_context *ctx, const char *site, const char *me
 
 /* --- sums.c ------------------------------------------------------------------------------- */
 
-double hours_of (int64_t us);                /* 3600e6 us are 1 */
-double share_of (double part, double whole); /* percent; 0 of nothing */
-double sums_xfactor (const Nui__Local__V1__JobSums *s);    /* mean over jobs, as below */
+double hours_of (int64_t us);                           /* 3600e6 us are 1 */
+double share_of (double part, double whole);            /* percent; 0 of nothing */
+double sums_xfactor (const Nui__Local__V1__JobSums *s); /* mean over jobs, as below */
 double sums_queue_hours (const Nui__Local__V1__JobSums *s);
 double sums_accuracy (const Nui__Local__V1__JobSums *s);   /* percent, mean over jobs */
 double sums_efficiency (const Nui__Local__V1__JobSums *s); /* percent */

@@ -7,7 +7,8 @@
 #include "proto/rpc/envelope.h"
 
 static const struct cli_option msub_options[] = {
-    JOB_TEXT ("account", 'A', JOB_ACCOUNT, "NAME", "account that pays (default: ACCOUNT of nui.cfg)"),
+    JOB_TEXT ("account", 'A', JOB_ACCOUNT, "NAME",
+              "account that pays (default: ACCOUNT of nui.cfg)"),
     JOB_TEXT ("class", 'q', JOB_CLASS, "NAME", "class (queue)"),
     JOB_TEXT ("qos", 0, JOB_QOS, "NAME", "quality of service"),
     JOB_TEXT ("name", 'N', JOB_NAME, "NAME", "a name for lists"),
@@ -21,50 +22,58 @@ static const struct cli_option msub_options[] = {
     JOB_TEXT ("mem", 0, JOB_MEM, "SIZE", "memory of a task"),
     JOB_TEXT ("swap", 0, JOB_SWAP, "SIZE", "swap of a task"),
     JOB_TEXT ("disk", 0, JOB_DISK, "SIZE", "local disk of a task"),
-    JOB_TEXT ("like", 0, JOB_LIKE, "A,B", "rather nodes with these, where the site weighs it (PREF)"),
+    JOB_TEXT ("like", 0, JOB_LIKE, "A,B",
+              "rather nodes with these, where the site weighs it (PREF)"),
     JOB_TEXT ("time", 't', JOB_TIME, "DURATION",
-          "wallclock limit (default: the class's or the site's)"),
+              "wallclock limit (default: the class's or the site's)"),
     JOB_TEXT ("features", 0, JOB_FEATURES, "A,B", "only on nodes with all of these"),
     JOB_TEXT ("gres", 0, JOB_GRES, "A:N,B", "generic resources of the node, per task"),
     JOB_TEXT ("licence", 0, JOB_LICENCE, "A:N,B", "floating licences, for the whole job"),
     JOB_TEXT ("partition", 0, JOB_PARTITION, "A,B", "only these partitions"),
     JOB_TEXT ("nodeset", 0, JOB_NODESET, "SET",
-          "nodes that are alike: ONEOF:FEATURE:a:b, ONEOF:PROCSPEED, NONE"),
+              "nodes that are alike: ONEOF:FEATURE:a:b, ONEOF:PROCSPEED, NONE"),
     JOB_TEXT ("hosts", 'w', JOB_HOSTS, "LIST", "only these nodes: node[1-4],m1"),
     JOB_TEXT ("exclude", 'x', JOB_EXCLUDE, "LIST", "not these nodes"),
-    JOB_TEXT ("node-access", 0, JOB_NODE_ACCESS, "HOW", "SHARED, SINGLEUSER, SINGLEJOB or SINGLETASK"),
+    JOB_TEXT ("node-access", 0, JOB_NODE_ACCESS, "HOW",
+              "SHARED, SINGLEUSER, SINGLEJOB or SINGLETASK"),
     JOB_TEXT ("procs-max", 0, JOB_PROCS_MAX, "N",
-          "pay for at most so many processors where nodes are given whole"),
-    JOB_TEXT ("reservation", 0, JOB_RESERVATION, "NAME", "only inside this reservation of the site"),
+              "pay for at most so many processors where nodes are given whole"),
+    JOB_TEXT ("reservation", 0, JOB_RESERVATION, "NAME",
+              "only inside this reservation of the site"),
     {"req", 0, CLI_OPT_LIST, "KEY=VALUE,..",
-     "more tasks of another kind beside these (may be repeated)", offsetof (struct job_options, reqs)},
+     "more tasks of another kind beside these (may be repeated)",
+     offsetof (struct job_options, reqs)},
     JOB_TEXT ("deadline", 0, JOB_DEADLINE, "TIME", "must have ended by then"),
-    JOB_TEXT ("max-cost", 0, JOB_MAX_COST, "CREDITS", "signed as the most it may cost; none: no bound"),
+    JOB_TEXT ("max-cost", 0, JOB_MAX_COST, "CREDITS",
+              "signed as the most it may cost; none: no bound"),
     JOB_TEXT ("quote", 0, JOB_QUOTE, "QUOTE", "at the rates that nui quote --keep kept: quote.7"),
-    JOB_TEXT ("depend", 0, JOB_DEPEND, "KIND:JOB,...",
-          "wait for others: after, afterany, afterok, afternotok; before... makes the others wait"),
-    JOB_TEXT ("flags", 0, JOB_FLAGS, "A,B", "PREEMPTEE (may be evicted), NORESTART (never run twice)"),
-    {"array", 0, CLI_OPT_STRING, "1-10%3",
-     "ten jobs, NUI_ARRAY_INDEX 1 to 10, three at one time", offsetof (struct job_options, array)},
-    {"resources", 'l', CLI_OPT_STRING, "LIST",
-     "nodes=2:ppn=4,walltime=1:00:00,procs=8,pmem=512mb", offsetof (struct job_options, resources)},
-    {"env", 'v', CLI_OPT_LIST, "NAME[=VALUE]",
-     "pass a variable (may be repeated)", offsetof (struct job_options, env)},
+    JOB_TEXT (
+        "depend", 0, JOB_DEPEND, "KIND:JOB,...",
+        "wait for others: after, afterany, afterok, afternotok; before... makes the others wait"),
+    JOB_TEXT ("flags", 0, JOB_FLAGS, "A,B",
+              "PREEMPTEE (may be evicted), NORESTART (never run twice)"),
+    {"array", 0, CLI_OPT_STRING, "1-10%3", "ten jobs, NUI_ARRAY_INDEX 1 to 10, three at one time",
+     offsetof (struct job_options, array)},
+    {"resources", 'l', CLI_OPT_STRING, "LIST", "nodes=2:ppn=4,walltime=1:00:00,procs=8,pmem=512mb",
+     offsetof (struct job_options, resources)},
+    {"env", 'v', CLI_OPT_LIST, "NAME[=VALUE]", "pass a variable (may be repeated)",
+     offsetof (struct job_options, env)},
     {"stage-in", 0, CLI_OPT_LIST, "URL=PATH[,sha256=HEX][,bytes=N]",
      "a file that is there before it starts", offsetof (struct job_options, stage_in)},
     {"stage-out", 0, CLI_OPT_LIST, "PATH=URL[,always]",
      "taken there when it completed; always: or failed", offsetof (struct job_options, stage_out)},
-    {"file", 0, CLI_OPT_STRING, "JOB.json", "the same as JSON", offsetof (struct job_options, file)},
-    {"hold", 'h', CLI_OPT_FLAG, NULL,
-     "with a user hold: releasehold -u lets it start", offsetof (struct job_options, hold)},
+    {"file", 0, CLI_OPT_STRING, "JOB.json", "the same as JSON",
+     offsetof (struct job_options, file)},
+    {"hold", 'h', CLI_OPT_FLAG, NULL, "with a user hold: releasehold -u lets it start",
+     offsetof (struct job_options, hold)},
     SITE_OPTION (struct job_options),
     {0},
 };
 
 /* Who has a certificate signs; who has none is told apart by the cluster's socket. No metascheduler hands the job
  * over, so what is signed is for this site only: the bank pays no other for it. */
-static int envelope_make (struct cli_context *ctx, const char *site, Nui__Common__V1__Job *job, struct arena *arena,
-                          Nui__Common__V1__Envelope **out, bool *owned)
+static int envelope_make (struct cli_context *ctx, const char *site, Nui__Common__V1__Job *job,
+                          struct arena *arena, Nui__Common__V1__Envelope **out, bool *owned)
 {
     struct err err = {0};
     const char *name = cli_site_name (ctx, site, &err);
@@ -82,7 +91,7 @@ static int envelope_make (struct cli_context *ctx, const char *site, Nui__Common
 }
 
 static int submission_send (struct cli_context *ctx, const struct job_options *options,
-                 Nui__Common__V1__Envelope *envelope)
+                            Nui__Common__V1__Envelope *envelope)
 {
     static const struct table_column columns[] = {
         {"job_id", "JobName", TABLE_TEXT, 0},
@@ -117,8 +126,8 @@ static int submissions (struct cli_context *ctx, const struct job_options *optio
     for (uint32_t i = 0; i < (array->count ? array->count : 1) && code == CLI_OK; i++) {
         Nui__Common__V1__Envelope *envelope = NULL;
         bool owned = false;
-        code = envelope_make (ctx, options->site, jobarray_element (array, i, arena, job), arena, &envelope,
-                              &owned);
+        code = envelope_make (ctx, options->site, jobarray_element (array, i, arena, job), arena,
+                              &envelope, &owned);
         if (code == CLI_OK)
             code = submission_send (ctx, options, envelope);
         if (owned)
@@ -166,10 +175,11 @@ const struct cli_command msub_command = {
     .run = msub_run,
     .help = "nui msub [options] SCRIPT [ARGUMENT...]\n"
             "nui msub [options] --file JOB.json",
-    .text = "Puts a job into the cluster's own queue, without a grid, and prints its id (alpha.17).\n"
-            "With a certificate in nui.cfg it is signed; on the cluster itself none is needed, unless a\n"
-            "bank charges for jobs. Directives #NUI in the script mean the same as nui submit's options;\n"
-            "where there are none, #SBATCH, #PBS or #MSUB ones are read.",
+    .text =
+        "Puts a job into the cluster's own queue, without a grid, and prints its id (alpha.17).\n"
+        "With a certificate in nui.cfg it is signed; on the cluster itself none is needed, unless a\n"
+        "bank charges for jobs. Directives #NUI in the script mean the same as nui submit's options;\n"
+        "where there are none, #SBATCH, #PBS or #MSUB ones are read.",
     .options = msub_options,
     .example = "nui msub -l nodes=2:ppn=4,walltime=1:00:00 run.sh input.dat",
 };

@@ -46,7 +46,8 @@ static const Nui__Local__V1__Reservation *first_on (const struct reservations *r
     const Nui__Local__V1__Reservation *first = NULL;
     for (uint32_t i = 0; i < rsv->count; i++) {
         const Nui__Local__V1__Reservation *r = rsv->item[i];
-        if (r->start_us > now_us && (!first || r->start_us < first->start_us) && stands_on (r, node))
+        if (r->start_us > now_us && (!first || r->start_us < first->start_us) &&
+            stands_on (r, node))
             first = r;
     }
     return first;
@@ -90,8 +91,7 @@ struct showbf_args {
 
 #define AT(field) offsetof (struct showbf_args, field)
 static const struct cli_option showbf_options[] = {
-    {"user", 'u', CLI_OPT_STRING, "USER",
-     "as this user would see it,", AT (user)},
+    {"user", 'u', CLI_OPT_STRING, "USER", "as this user would see it,", AT (user)},
     {"group", 'g', CLI_OPT_STRING, "GROUP", "this group,", AT (group)},
     {"account", 'a', CLI_OPT_STRING, "ACCOUNT", "account,", AT (account)},
     {"class", 'c', CLI_OPT_STRING, "CLASS", "class,", AT (class)},
@@ -100,8 +100,8 @@ static const struct cli_option showbf_options[] = {
     {"partition", 'p', CLI_OPT_STRING, "NAME", "only nodes of this partition,", AT (partition)},
     {"features", 'f', CLI_OPT_STRING, "A,B", "with all of these features,", AT (features)},
     {"memory", 'm', CLI_OPT_MEMORY, "SIZE", "with so much memory", AT (memory)},
-    {"nodes", 'n', CLI_OPT_COUNT, "N",
-     "only windows of at least so many nodes", AT (nodes), 1, UINT32_MAX},
+    {"nodes", 'n', CLI_OPT_COUNT, "N", "only windows of at least so many nodes", AT (nodes), 1,
+     UINT32_MAX},
     {"verbose", 'v', CLI_OPT_FLAG, NULL,
      "also why each node gives no more: for administrators (ADMIN3)", AT (verbose)},
     SITE_OPTION (struct showbf_args),
@@ -167,10 +167,10 @@ static int showbf_run (struct cli_context *ctx, int argc, char **argv)
         return cli_usage ("showbf", "'%s' is too much: there are options only", operands.item[0]);
     if (args.verbose && cli_format (ctx) != CLI_TABLE)
         return cli_usage ("showbf", "-v is for the table: diagnose -n and showres -n have --json");
-    const char *given[] = {args.user, args.group, args.account, args.class, args.qos,
-                           args.partition};
-    char **field[] = {&request.user, &request.group, &request.account, &request.class_,
-                      &request.qos, &request.partition};
+    const char *given[] = {args.user,  args.group, args.account,
+                           args.class, args.qos,   args.partition};
+    char **field[] = {&request.user,   &request.group, &request.account,
+                      &request.class_, &request.qos,   &request.partition};
     char *features[SHOWBF_FEATURES_MAX];
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         if (given[i])
@@ -202,9 +202,10 @@ const struct cli_command showbf_command = {
     .run = showbf_run,
     .help = "nui showbf [-v] [-u USER] [-g GROUP] [-a ACCOUNT] [-c CLASS] [-q QOS] [-d DURATION]\n"
             "           [-p PARTITION] [-f FEATURES] [-m MEMORY] [-n NODES] [--site NAME]",
-    .text = "Backfill windows: processors that can be used at once without moving anybody's reservation.\n"
-            "Longer windows are within the shorter ones. Nothing is offered to someone whose limit is\n"
-            "reached (yours, unless others are named).",
+    .text =
+        "Backfill windows: processors that can be used at once without moving anybody's reservation.\n"
+        "Longer windows are within the shorter ones. Nothing is offered to someone whose limit is\n"
+        "reached (yours, unless others are named).",
     .options = showbf_options,
     .example = "nui showbf -d 2:00:00",
 };
@@ -242,10 +243,10 @@ static bool methods_parse (const char *word, char **list, size_t *count)
 }
 
 static const struct table_column forecast_columns[] = {
-    {"method", "Method", TABLE_TEXT, 0},   {"median", "Median", TABLE_TIME, 0},
-    {"low50", "From50%", TABLE_TIME, 0},   {"high50", "To50%", TABLE_TIME, 0},
-    {"low95", "From95%", TABLE_TIME, 0},   {"high95", "To95%", TABLE_TIME, 0},
-    {"certain", "Certain", TABLE_BOOL, 0}, {"confidence", "Confidence", TABLE_TEXT, 0},
+    {"method", "Method", TABLE_TEXT, 0},        {"median", "Median", TABLE_TIME, 0},
+    {"low50", "From50%", TABLE_TIME, 0},        {"high50", "To50%", TABLE_TIME, 0},
+    {"low95", "From95%", TABLE_TIME, 0},        {"high95", "To95%", TABLE_TIME, 0},
+    {"certain", "Certain", TABLE_BOOL, 0},      {"confidence", "Confidence", TABLE_TEXT, 0},
     {"without", "None because", TABLE_TEXT, 0},
 };
 
@@ -255,9 +256,12 @@ static int forecasts_print (struct cli_context *ctx, const Nui__Local__V1__Start
 }
 
 static const struct table_column start_columns[] = {
-    {"job_id", "JobName", TABLE_TEXT, 0},        {"procs", "Procs", TABLE_INT, 0},
-    {"walltime", "WCLimit", TABLE_DURATION, 0},  {"start_time", "Start", TABLE_TIME, 0},
-    {"completion_time", "Completion", TABLE_TIME, 0}, {"reason", "Reason", TABLE_TEXT, 0},
+    {"job_id", "JobName", TABLE_TEXT, 0},
+    {"procs", "Procs", TABLE_INT, 0},
+    {"walltime", "WCLimit", TABLE_DURATION, 0},
+    {"start_time", "Start", TABLE_TIME, 0},
+    {"completion_time", "Completion", TABLE_TIME, 0},
+    {"reason", "Reason", TABLE_TEXT, 0},
 };
 
 static int showstart_print (struct cli_context *ctx, const Nui__Local__V1__StartTimeReply *r,
@@ -293,7 +297,8 @@ static const struct cli_option start_options[] = {
     SITE_OPTION (struct start_args),
     {"estimate", 'e', CLI_OPT_STRING, "METHOD",
      "also estimates with their intervals: limits, priority, history, simulation, or all; rsv, prio, hist "
-     "and sim are the same", offsetof (struct start_args, estimate)},
+     "and sim are the same",
+     offsetof (struct start_args, estimate)},
     {0},
 };
 

@@ -15,8 +15,7 @@ void acl_list_free (struct acl_list *list)
 static int append (struct acl_list *list, const struct acl_entry *entry, struct err *err)
 {
     if (list->count >= ACL_ENTRIES_MAX)
-        return err_set (err, ERR_LIMIT, "more than %d entries in one access list",
-                        ACL_ENTRIES_MAX);
+        return err_set (err, ERR_LIMIT, "more than %d entries in one access list", ACL_ENTRIES_MAX);
     list->entry = mem_grow (list->entry, &list->cap, list->count + 1, sizeof *list->entry);
     list->entry[list->count++] = *entry;
     return 0;
@@ -48,8 +47,8 @@ static bool modifier (char c, struct acl_entry *entry)
 }
 
 /* The name without its modifiers, which go into *entry. */
-static int word_read (const char *word, size_t len, char *name, size_t cap,
-                      struct acl_entry *entry, struct err *err)
+static int word_read (const char *word, size_t len, char *name, size_t cap, struct acl_entry *entry,
+                      struct err *err)
 {
     while (len > 0 && (*word == '!' || *word == '*') && modifier (*word, entry)) {
         word++;
@@ -257,8 +256,8 @@ int acl_flags (const char *text, uint32_t *out, struct err *err)
         while (i < sizeof flag_name / sizeof *flag_name &&
                !(strlen (flag_name[i].name) == n && strncasecmp (text, flag_name[i].name, n) == 0))
             i++;
-        if (n > 0 && (i == sizeof flag_name / sizeof *flag_name ||
-                      flag_name[i].bit == RSV_STANDING))
+        if (n > 0 &&
+            (i == sizeof flag_name / sizeof *flag_name || flag_name[i].bit == RSV_STANDING))
             return err_set (err, ERR_INVALID,
                             "'%.*s' is no flag of a reservation: SINGLEUSE, BYNAME, META, "
                             "PREEMPTEE, TIMEFLEX, SPACEFLEX, DEDICATEDNODE, DEDICATEDRESOURCE, "
@@ -295,10 +294,10 @@ static const char *value_text (const struct acl_entry *e, const struct cred_name
 char *acl_entry_text (const struct acl_entry *e, const struct cred_names *names,
                       char out[ACL_TEXT_MAX])
 {
-    static const char *const type[ACL_TYPES] = {"USER", "GROUP",    "ACCT",     "CLASS",
+    static const char *const type[ACL_TYPES] = {"USER", "GROUP",   "ACCT",     "CLASS",
                                                 "QOS",  "JOBATTR", "DURATION", "PROC"};
     const char *how = "==";
-    const char *mark = e->deny || e->required          ? ""
+    const char *mark = e->deny || e->required             ? ""
                        : e->affinity == AFFINITY_NEGATIVE ? "-"
                        : e->affinity == AFFINITY_NEUTRAL  ? "="
                                                           : "+";
@@ -311,7 +310,9 @@ char *acl_entry_text (const struct acl_entry *e, const struct cred_names *names,
         }
     }
     snprintf (out, ACL_TEXT_MAX, "%s%s%s%.80s%s",
-              e->deny ? "!" : e->required ? "*" : "", type[e->type], how,
-              value_text (e, names, buf), mark);
+              e->deny       ? "!"
+              : e->required ? "*"
+                            : "",
+              type[e->type], how, value_text (e, names, buf), mark);
     return out;
 }

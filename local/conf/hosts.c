@@ -14,14 +14,16 @@
 enum { EXPRESSION_MAX = 1 << 16, LIST_SPARE = 1024 };
 
 /* True: every name of the list is a node. missing: the first that is none. */
-static bool list_match (const char *expression, const char *const *name, uint32_t count,
-                        bool *out, char *missing, size_t cap)
+static bool list_match (const char *expression, const char *const *name, uint32_t count, bool *out,
+                        char *missing, size_t cap)
 {
     struct arena *arena = arena_create (0);
     struct strtab *known = strtab_create ();
     const char **wanted;
     uint32_t n;
-    bool all = hostlist_expand_most (expression, arena, 2 * count + LIST_SPARE, &wanted, &n, NULL) == 0 && n > 0;
+    bool all =
+        hostlist_expand_most (expression, arena, 2 * count + LIST_SPARE, &wanted, &n, NULL) == 0 &&
+        n > 0;
 
     for (uint32_t i = 0; all && i < count; i++)
         (void)strtab_intern (known, name[i]);
@@ -95,5 +97,7 @@ int hosts_match (const char *expression, const char *const *name, uint32_t count
     if (any)
         return 0;
     return err_set (err, ERR_NOT_FOUND, "no node is named %.60s",
-                    *missing ? missing : *expression ? expression : "''");
+                    *missing      ? missing
+                    : *expression ? expression
+                                  : "''");
 }

@@ -67,8 +67,8 @@ static int set_load (void *target, const struct conf_value *value, struct err *e
 static int set_priority (void *target, const struct conf_value *value, struct err *err)
 {
     node_of (target)->has_priority = true;
-    return int_parse (value->text, "PRIORITY", -1000000000, 1000000000,
-                      &node_of (target)->priority, err);
+    return int_parse (value->text, "PRIORITY", -1000000000, 1000000000, &node_of (target)->priority,
+                      err);
 }
 
 #define TEXT(function, field)                                                                      \
@@ -310,9 +310,14 @@ static int nodeconf_expand (struct nodeconf *nodes, struct err *err)
 /* --- the file ----------------------------------------------------------------------------------- */
 
 const struct conf_param nodeconf_params[] = {
-    {.name = "NODECFG", .type = CONF_RECORD, .attrs = nodeconf_attrs, .record = node_record,
+    {.name = "NODECFG",
+     .type = CONF_RECORD,
+     .attrs = nodeconf_attrs,
+     .record = node_record,
      .help = "a node"},
-    {.name = "TOPOLOGYFILE", .type = CONF_PATH, .offset = offsetof (struct nodeconf, topology_file),
+    {.name = "TOPOLOGYFILE",
+     .type = CONF_PATH,
+     .offset = offsetof (struct nodeconf, topology_file),
      .help = "how the nodes are connected"},
     {.name = NULL},
 };
@@ -323,8 +328,7 @@ static int topology_load (struct nodeconf *nodes, struct err *err)
     FILE *file = fopen (nodes->topology_file, "r");
     int rc = 0;
     if (!file)
-        return err_set (err, ERR_NOT_FOUND, "TOPOLOGYFILE %s cannot be read",
-                        nodes->topology_file);
+        return err_set (err, ERR_NOT_FOUND, "TOPOLOGYFILE %s cannot be read", nodes->topology_file);
     nodes->topology = malloc (TOPOLOGY_BYTES_MAX + 1);
     if (!nodes->topology)
         rc = err_set (err, ERR_NOMEM, "no memory for TOPOLOGYFILE");

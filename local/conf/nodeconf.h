@@ -43,9 +43,9 @@ struct nodeconf {
     uint32_t line_count;
     struct nodeconf_node *node; /* in the file's order; everything is said */
     uint32_t node_count;
-    char *global_gres; /* NULL: no floating licences */
+    char *global_gres;         /* NULL: no floating licences */
     const char *topology_file; /* TOPOLOGYFILE; the conf's */
-    char *topology;    /* what stands in it; NULL: none */
+    char *topology;            /* what stands in it; NULL: none */
 };
 
 extern const struct conf_param nodeconf_params[]; /* of a struct nodeconf */

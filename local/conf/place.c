@@ -13,8 +13,8 @@
 enum { CLASSES_MAX = 63 }; /* the bit that is left is for classes that no node names */
 
 void place_open (struct place *p, struct cluster *cluster, struct cred_names *names,
-                struct strtab *features,
-                bool (*node_find) (void *self, const char *name, struct node_id *out), void *self)
+                 struct strtab *features,
+                 bool (*node_find) (void *self, const char *name, struct node_id *out), void *self)
 {
     *p = (struct place){.cluster = cluster,
                         .names = names,
@@ -132,8 +132,7 @@ static int licences_prepare (struct place *p, const char *global, time_us now, s
                             "NODECFG[GLOBAL]: %s is a generic resource of nodes already", name);
         kind = strtab_intern (p->names->licence, name);
         if (kind >= LICENCES_MAX)
-            return err_set (err, ERR_LIMIT, "NODECFG[GLOBAL]: more than %d licences",
-                            LICENCES_MAX);
+            return err_set (err, ERR_LIMIT, "NODECFG[GLOBAL]: more than %d licences", LICENCES_MAX);
         total[kind] = count < 0 ? 1 : (int32_t)count;
     }
     if (rc != 0)
@@ -276,8 +275,8 @@ static int hosts_mark (struct place *p, const char *list, bool *node, bool mark,
 {
     const char **name;
     uint32_t count;
-    int rc = hostlist_expand_most (list, arena, 2 * cluster_node_count (p->cluster) + 64, &name, &count,
-                                   err); /* twice: a list may name one again */
+    int rc = hostlist_expand_most (list, arena, 2 * cluster_node_count (p->cluster) + 64, &name,
+                                   &count, err); /* twice: a list may name one again */
 
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
         struct node_id id;
@@ -454,8 +453,8 @@ static int set_define (struct place *p, const struct policy *policy, const struc
     return rc == 0 ? cluster_nodeset_define (p->cluster, &set, id_out, err) : rc;
 }
 
-int place_nodeset (struct place *p, const struct policy *policy, const char *text,
-                   uint32_t *id_out, struct err *err)
+int place_nodeset (struct place *p, const struct policy *policy, const char *text, uint32_t *id_out,
+                   struct err *err)
 {
     struct set_words w = {.priority = policy->nodeset_priority};
     char copy[4096];
@@ -520,15 +519,14 @@ int place_apply (struct place *p, const struct policy *policy, const char *topol
 
     for (uint32_t bit = 0; bit < strtab_count (p->class); bit++)
         (void)strtab_intern (p->names->tab[CRED_CLASS], strtab_name (p->class, bit));
-    for (uint32_t class = 0; rc == 0 && class < strtab_count (p->names->tab[CRED_CLASS]); class++)
+    for (uint32_t class = 0; rc == 0 && class < strtab_count (p->names->tab[CRED_CLASS]); class ++)
         rc = place_class (p, policy, class, now, err);
     if (rc == 0 && policy->nodeset_policy) {
         struct set_words w = {policy->nodeset_policy, policy->nodeset_attribute,
                               policy->nodeset_priority, ""};
         if (!w.attribute)
             return err_set (err, ERR_INVALID, "NODESETPOLICY without NODESETATTRIBUTE");
-        snprintf (w.list, sizeof w.list, "%s",
-                  policy->nodeset_list ? policy->nodeset_list : "");
+        snprintf (w.list, sizeof w.list, "%s", policy->nodeset_list ? policy->nodeset_list : "");
         rc = set_define (p, policy, &w, &site, err);
         if (rc != 0)
             return err_prefix (err, "NODESETPOLICY");

@@ -27,8 +27,8 @@ struct place {
 };
 
 void place_open (struct place *place, struct cluster *cluster, struct cred_names *names,
-                struct strtab *features,
-                bool (*node_find) (void *self, const char *name, struct node_id *out), void *self);
+                 struct strtab *features,
+                 bool (*node_find) (void *self, const char *name, struct node_id *out), void *self);
 void place_close (struct place *place);
 
 /* Columns for all that these nodes count; licences. */

@@ -24,14 +24,21 @@ static const int threshold_values[] = {THRESHOLD_NONE, THRESHOLD_BYPASS, THRESHO
 static const char *const binding_words[] = {"EARLY", "LATE", NULL};
 static const int binding_values[] = {BINDING_EARLY, BINDING_LATE};
 
-static const char *const backfill_words[] = {"FIRSTFIT", "BESTFIT", "GREEDY", "PREEMPT", "NONE",
-                                             "ON", "OFF", "BESTTIMEFIT", "LAZY", NULL};
-static const int backfill_values[] = {BACKFILL_FIRSTFIT, BACKFILL_BESTFIT, BACKFILL_GREEDY, BACKFILL_PREEMPT,
-                                      BACKFILL_NONE, BACKFILL_FIRSTFIT, BACKFILL_NONE, BACKFILL_BESTFIT,
-                                      BACKFILL_FIRSTFIT};
-static const char *const backfill_notes[] = {NULL, NULL, NULL, NULL, NULL, "means FIRSTFIT here", "means NONE here",
-                                             "means BESTFIT here, with BACKFILLMETRIC for what is best",
-                                             "means FIRSTFIT here: each pass looks at every job"};
+static const char *const backfill_words[] = {
+    "FIRSTFIT", "BESTFIT", "GREEDY", "PREEMPT", "NONE", "ON", "OFF", "BESTTIMEFIT", "LAZY", NULL};
+static const int backfill_values[] = {BACKFILL_FIRSTFIT, BACKFILL_BESTFIT, BACKFILL_GREEDY,
+                                      BACKFILL_PREEMPT,  BACKFILL_NONE,    BACKFILL_FIRSTFIT,
+                                      BACKFILL_NONE,     BACKFILL_BESTFIT, BACKFILL_FIRSTFIT};
+static const char *const backfill_notes[] = {
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    "means FIRSTFIT here",
+    "means NONE here",
+    "means BESTFIT here, with BACKFILLMETRIC for what is best",
+    "means FIRSTFIT here: each pass looks at every job"};
 
 static const char *const bfpriority_words[] = {"NONE", "RANDOM", "DURATION", "HWDURATION", NULL};
 static const int bfpriority_values[] = {BFPRIORITY_NONE, BFPRIORITY_RANDOM, BFPRIORITY_DURATION,
@@ -46,15 +53,13 @@ static const int metric_values[] = {BFMETRIC_PROCS, BFMETRIC_PROCSECONDS, BFMETR
 static const char *const window_words[] = {"WIDESTFIRST", "LONGESTFIRST", NULL};
 static const int window_values[] = {BFWINDOW_WIDESTFIRST, BFWINDOW_LONGESTFIRST};
 
-static const char *const node_words[] = {"LASTAVAILABLE", "FIRSTAVAILABLE", "MINRESOURCE",
-                                         "CPULOAD",       "PRIORITY",       "FASTEST",
-                                         "CONTIGUOUS",    "MAXBALANCE",     "LOCAL",
-                                         "MACHINEPRIO",   NULL};
-static const int node_values[] = {NODEALLOC_LASTAVAILABLE, NODEALLOC_FIRSTAVAILABLE,
-                                  NODEALLOC_MINRESOURCE,   NODEALLOC_CPULOAD,
-                                  NODEALLOC_PRIORITY,      NODEALLOC_FASTEST,
-                                  NODEALLOC_CONTIGUOUS,    NODEALLOC_MAXBALANCE,
-                                  NODEALLOC_LOCAL,         NODEALLOC_PRIORITY};
+static const char *const node_words[] = {
+    "LASTAVAILABLE", "FIRSTAVAILABLE", "MINRESOURCE", "CPULOAD",     "PRIORITY", "FASTEST",
+    "CONTIGUOUS",    "MAXBALANCE",     "LOCAL",       "MACHINEPRIO", NULL};
+static const int node_values[] = {
+    NODEALLOC_LASTAVAILABLE, NODEALLOC_FIRSTAVAILABLE, NODEALLOC_MINRESOURCE, NODEALLOC_CPULOAD,
+    NODEALLOC_PRIORITY,      NODEALLOC_FASTEST,        NODEALLOC_CONTIGUOUS,  NODEALLOC_MAXBALANCE,
+    NODEALLOC_LOCAL,         NODEALLOC_PRIORITY};
 
 static const char *const preempt_words[] = {"REQUEUE", "SUSPEND", "CHECKPOINT", "CANCEL", NULL};
 static const int preempt_values[] = {PREEMPT_REQUEUE, PREEMPT_SUSPEND, PREEMPT_CHECKPOINT,
@@ -230,8 +235,11 @@ const struct conf_param policy_params[] = {
          .help = "deferrals before a hold"),
     ROW ("DEFERSTARTCOUNT", CONF_U32, defer_start_count, BETWEEN (0, UINT32_MAX),
          .help = "failed starts before a deferral"),
-    {.name = "JOBMAXOVERRUN", .type = CONF_DURATION, .offset = AT (max_overrun),
-     .max = TIME_US_MAX, .flags = CONF_F_INDEX | CONF_F_INFINITY,
+    {.name = "JOBMAXOVERRUN",
+     .type = CONF_DURATION,
+     .offset = AT (max_overrun),
+     .max = TIME_US_MAX,
+     .flags = CONF_F_INDEX | CONF_F_INFINITY,
      .help = "how far a job may run past its limit"},
     ROW ("WCVIOLATIONACTION", CONF_WORD, wcviolation_action, WORDS (violation),
          .help = "what becomes of a job past its limit"),
@@ -341,12 +349,14 @@ const struct conf_param policy_params[] = {
 #define QOS(key, attr) PART ("QOS" key, policy_set_qos_parameter, "QOSCFG[x] " attr)
 #define RECORD(key, function, table, index, what)                                                  \
     {                                                                                              \
-        .name = key, .type = CONF_RECORD, .record = function, .attrs = table, .flags = index, .help = what \
+        .name = key, .type = CONF_RECORD, .record = function, .attrs = table, .flags = index,      \
+        .help = what                                                                               \
     }
 
 /* Those that are read into a policy_file: they have a form of their own, or are of several parts. */
 const struct conf_param policy_file_params[] = {
-    CALL ("FSPOLICY", set_fs_policy, "NONE", "what counts as usage; with %: relative to the target"),
+    CALL ("FSPOLICY", set_fs_policy, "NONE",
+          "what counts as usage; with %: relative to the target"),
     CALL ("RESERVATIONDEPTH", set_depth, "[0] 1", "reservations made ahead, by bucket of QoS"),
     CALL ("RESERVATIONQOSLIST", set_depth_qos, NULL, "QoS of a bucket"),
     CALL ("RESERVATIONTHRESHOLDVALUE", set_threshold, "0", "how much of RESERVATIONTHRESHOLDTYPE"),
@@ -363,9 +373,11 @@ const struct conf_param policy_file_params[] = {
     RECORD ("ACCOUNTCFG", policy_record_account, policy_user_attrs, CONF_F_TELLS, "an account"),
     RECORD ("CLASSCFG", policy_record_class, policy_class_attrs, CONF_F_TELLS, "a class"),
     RECORD ("QOSCFG", policy_record_qos, policy_qos_attrs, CONF_F_TELLS, "a quality of service"),
-    RECORD ("SYSCFG", policy_record_system, policy_system_attrs, CONF_F_INDEX | CONF_F_TELLS, "everybody"),
+    RECORD ("SYSCFG", policy_record_system, policy_system_attrs, CONF_F_INDEX | CONF_F_TELLS,
+            "everybody"),
     RECORD ("PARCFG", policy_record_partition, policy_partition_attrs, CONF_F_TELLS, "a partition"),
-    RECORD ("SRCFG", policy_record_standing, policy_standing_attrs, CONF_F_INDEX_REQUIRED, "a standing reservation"),
+    RECORD ("SRCFG", policy_record_standing, policy_standing_attrs, CONF_F_INDEX_REQUIRED,
+            "a standing reservation"),
     STANDING ("ACCESS"),
     STANDING ("ACCOUNTLIST"),
     STANDING ("CHARGEACCOUNT"),
@@ -439,11 +451,15 @@ static void partitions_check (struct conf *conf)
             continue;
         struct conf_value value = {.conf = conf, .key = e->key, .index = e->index, .line = e->line};
         if (conf_is_partial (conf))
-            conf_note_add (&value, "a value for one partition is not available: taken for all of them");
+            conf_note_add (&value,
+                           "a value for one partition is not available: taken for all of them");
         else
-            conf_fault_add (conf, (err_set (&err, ERR_UNSUPPORTED,
-                                            "%s: line %u: %s[%.40s]: a value for one partition is not available",
-                                            conf_name (conf), e->line, e->key, e->index), &err));
+            conf_fault_add (
+                conf,
+                (err_set (&err, ERR_UNSUPPORTED,
+                          "%s: line %u: %s[%.40s]: a value for one partition is not available",
+                          conf_name (conf), e->line, e->key, e->index),
+                 &err));
     }
 }
 
@@ -467,7 +483,7 @@ static int threshold_read (const struct policy_file *f, struct policy *p, const 
 }
 
 int policy_conf_read (struct conf *conf, struct cred_names *names, struct policy **policy_out,
-                     struct err *err)
+                      struct err *err)
 {
     struct policy *p = policy_create (names);
     struct policy_file file = {.policy = p, .standing = policy_standing_begin (p, conf)};

@@ -592,21 +592,27 @@ int policy_set_qos_parameter (void *target, const struct conf_value *value, stru
         row ("MAXWCPER" what, function)
 #define COMMON_ATTRS                                                                               \
     PER ("USER"), PER ("GROUP"), PER ("ACCOUNT"), PER ("CLASS"), PER ("QOS"),                      \
-    ATTR ("PRIORITY", set_priority), ATTR ("FSTARGET", set_fs_target), ATTR ("QLIST", set_qlist),  \
-        ATTR ("QDEF", set_qdef), LIMITS (CROSS, "MAX", set_max), CROSS ("MINPROC", set_min_proc),  \
-        LIMITS (CROSS, "MAXI", set_max_idle), ATTR ("PLIST", policy_set_plist),               \
-        ATTR ("PDEF", policy_set_pdef),                                                            \
-        TOLD ("FLAGS", "a job's flags are its own (msub -l flags), or its QoS's (QOSCFG[x] QFLAGS)"), \
-        TOLD ("JOBFLAGS", "a job's flags are its own (msub -l flags), or its QoS's (QOSCFG[x] QFLAGS)"), \
+        ATTR ("PRIORITY", set_priority), ATTR ("FSTARGET", set_fs_target),                         \
+        ATTR ("QLIST", set_qlist), ATTR ("QDEF", set_qdef), LIMITS (CROSS, "MAX", set_max),        \
+        CROSS ("MINPROC", set_min_proc), LIMITS (CROSS, "MAXI", set_max_idle),                     \
+        ATTR ("PLIST", policy_set_plist), ATTR ("PDEF", policy_set_pdef),                          \
+        TOLD ("FLAGS",                                                                             \
+              "a job's flags are its own (msub -l flags), or its QoS's (QOSCFG[x] QFLAGS)"),       \
+        TOLD ("JOBFLAGS",                                                                          \
+              "a job's flags are its own (msub -l flags), or its QoS's (QOSCFG[x] QFLAGS)"),       \
         TOLD ("FSCAP", "FSTARGET=x^ and FSTARGET=x% are caps"),                                    \
         TOLD ("EMAIL", "users say by msub -M where their mail goes"),                              \
         TOLD ("EMAILADDRESS", "users say by msub -M where their mail goes"),                       \
-        TOLD ("COMMENT", "it is a remark: # does"), TOLD ("MEMBERULIST", "accounts' members are the bank's"), \
-        TOLD ("ADEF", "a user's default account is the bank's"), TOLD ("ALIST", "who may use an account is the bank's"), \
+        TOLD ("COMMENT", "it is a remark: # does"),                                                \
+        TOLD ("MEMBERULIST", "accounts' members are the bank's"),                                  \
+        TOLD ("ADEF", "a user's default account is the bank's"),                                   \
+        TOLD ("ALIST", "who may use an account is the bank's"),                                    \
         TOLD ("OVERRUN", "JOBMAXOVERRUN says it for all jobs"),                                    \
         TOLD ("CHARGERATE", "what a job costs is in the bank's rate cards"),                       \
-        TOLD ("MAXJOBQUEUED", "MAXIJOB bounds the jobs that are looked at, others wait behind them"), \
-        TOLD ("MAXSUBMITJOBS", "MAXIJOB bounds the jobs that are looked at, others wait behind them")
+        TOLD ("MAXJOBQUEUED",                                                                      \
+              "MAXIJOB bounds the jobs that are looked at, others wait behind them"),              \
+        TOLD ("MAXSUBMITJOBS",                                                                     \
+              "MAXIJOB bounds the jobs that are looked at, others wait behind them")
 
 const struct conf_param policy_user_attrs[] = {COMMON_ATTRS, {0}};
 
@@ -632,7 +638,8 @@ const struct conf_param policy_class_attrs[] = {
     ATTR ("EXCLUDEGROUPLIST", policy_set_class_people),
     ATTR ("EXCLUDEACCOUNTLIST", policy_set_class_people),
     ATTR ("NODEACCESSPOLICY", policy_set_class_access),
-    TOLD ("MAXPROCPERNODE", "a job says its tasks per node; NODECFG[x] MAXPROCPERUSER bounds a user's on a node"),
+    TOLD ("MAXPROCPERNODE",
+          "a job says its tasks per node; NODECFG[x] MAXPROCPERUSER bounds a user's on a node"),
     TOLD ("WCOVERRUN", "JOBMAXOVERRUN says it for all jobs"),
     TOLD ("NODEALLOCATIONPOLICY", "NODEALLOCATIONPOLICY is the site's, for all classes"),
     TOLD ("DEFAULT.NODEACCESSPOLICY", "NODEACCESSPOLICY of the class says it"),

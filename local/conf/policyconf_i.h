@@ -23,7 +23,7 @@ struct cred_ref {
 extern const struct conf_param policy_user_attrs[];  /* users, groups, accounts */
 extern const struct conf_param policy_class_attrs[]; /* … and what only classes have */
 extern const struct conf_param policy_qos_attrs[];
-extern const struct conf_param policy_system_attrs[]; /* SYSCFG */
+extern const struct conf_param policy_system_attrs[];    /* SYSCFG */
 extern const struct conf_param policy_partition_attrs[]; /* PARCFG */
 int policy_record_partition (void *target, const char *index, void **record_out, struct err *err);
 int policy_record_user (void *target, const char *index, void **record_out, struct err *err);

@@ -28,27 +28,37 @@ static const char for_servermode[] = "nui-local takes SERVERMODE itself; a simul
 static const char for_serverhomedir[] = "STATEDIR says where the daemon keeps what it knows";
 static const char for_serverconfigfile[] = "--config says which file is read";
 static const char for_admin1[] = "who may do what is a daemon's matter; a simulation asks nobody";
-static const char for_adminhost[] = "who administers is known by his certificate or account, from any machine";
+static const char for_adminhost[] =
+    "who administers is known by his certificate or account, from any machine";
 static const char for_logfile[] = "a simulation writes no log";
 static const char for_logfilemaxsize[] = "logrotate(8) turns the log over: SIGHUP opens it anew";
-static const char for_checkpointexpirationtime[] = "HISTORYTIME says how long jobs that have ended are remembered";
-static const char for_clientmaxprimaryretry[] = "a client knows its servers from its own configuration";
+static const char for_checkpointexpirationtime[] =
+    "HISTORYTIME says how long jobs that have ended are remembered";
+static const char for_clientmaxprimaryretry[] =
+    "a client knows its servers from its own configuration";
 static const char for_mailprogram[] =
     "NOTIFICATIONPROGRAM and NOTIFICATIONURL hear of what an administrator should know";
 static const char for_msgqueryinterval[] =
     "RMPOLLINTERVAL says how often the resource manager is asked; its events come at once";
-static const char for_statprocmin[] = "processors and times of showgrid's table follow from the jobs";
+static const char for_statprocmin[] =
+    "processors and times of showgrid's table follow from the jobs";
 static const char for_statdepth[] =
     "statistics are kept from job to job; showstats and profiler are asked for any time";
 static const char for_rmtype[] = "RMCFG[x] says what the resource manager is";
-static const char for_banktype[] = "BANK and AMCFG say where the bank is and what becomes of jobs without it";
+static const char for_banktype[] =
+    "BANK and AMCFG say where the bank is and what becomes of jobs without it";
 static const char for_featurenodetypeheader[] = "NODECFG[x] NODETYPE, SPEED and PARTITION say it";
 static const char for_userpriocap[] = "USERCFG[x] PRIORITY and USERWEIGHT say it";
-static const char for_nodecpuovercommitfactor[] = "NODECFG[x] PROCS and MEM say what may be given out";
-static const char for_nodeuntrackedloadfactor[] = "NODELOADPOLICY and NODEMAXLOAD say what foreign load does";
-static const char for_nodebusystatedelaytime[] = "NODEDOWNSTATEDELAYTIME says it for nodes that are away";
-static const char for_machineprio[] = "NODECFG[x] PRIORITY with NODEALLOCATIONPOLICY PRIORITY orders nodes";
-static const char for_enablemultinodejobs[] = "jobs of several nodes and of several requirements always run";
+static const char for_nodecpuovercommitfactor[] =
+    "NODECFG[x] PROCS and MEM say what may be given out";
+static const char for_nodeuntrackedloadfactor[] =
+    "NODELOADPOLICY and NODEMAXLOAD say what foreign load does";
+static const char for_nodebusystatedelaytime[] =
+    "NODEDOWNSTATEDELAYTIME says it for nodes that are away";
+static const char for_machineprio[] =
+    "NODECFG[x] PRIORITY with NODEALLOCATIONPOLICY PRIORITY orders nodes";
+static const char for_enablemultinodejobs[] =
+    "jobs of several nodes and of several requirements always run";
 static const char for_resourcelimitpolicy[] =
     "a job's memory is kept to what it asked for by its control group; its time by WCVIOLATIONACTION and JOBMAXOVERRUN";
 static const char for_bfminvirtualwalltime[] = "BACKFILLMETRIC and the job's limit decide";
@@ -58,7 +68,8 @@ static const char for_grescfg[] = "NODECFG[x] GRES and NODECFG[GLOBAL] GRES say 
 static const char for_attrweight[] = "attributes of jobs have no weight: QOSCFG[x] PRIORITY has";
 static const char for_simworkloadtracefile[] = "`nui sim` takes its files and speeds as options";
 static const char for_simtimepolicy[] = "a simulation begins with its log's first job";
-static const char for_simwcaccuracychange[] = "SIMWCACCURACY and SIMWCSCALINGPERCENT say how long jobs run";
+static const char for_simwcaccuracychange[] =
+    "SIMWCACCURACY and SIMWCSCALINGPERCENT say how long jobs run";
 static const char for_simcheckpointinterval[] = "a simulation starts from the beginning";
 static const char for_simcomrate[] = "messages between nodes are not simulated";
 
@@ -68,9 +79,10 @@ static const char for_simcomrate[] = "messages between nodes are not simulated";
         TOLD ("MAX" limit "PER" per "COUNT", "say " per "CFG[DEFAULT] " attr "=soft,hard"),        \
         TOLD ("SMAX" limit "PER" per "COUNT", "say " per "CFG[DEFAULT] " attr "=soft,hard")
 #define LIMITS_PER(per)                                                                            \
-    LIMIT ("JOB", per, "MAXJOB"), LIMIT ("JOBQUEUED", per, "MAXIJOB"), LIMIT ("PROC", per, "MAXPROC"), \
-        LIMIT ("NODE", per, "MAXNODE"), LIMIT ("PS", per, "MAXPS"), LIMIT ("PE", per, "MAXPE"),    \
-        LIMIT ("WC", per, "MAXWC"), LIMIT ("MEM", per, "MAXMEM")
+    LIMIT ("JOB", per, "MAXJOB"), LIMIT ("JOBQUEUED", per, "MAXIJOB"),                             \
+        LIMIT ("PROC", per, "MAXPROC"), LIMIT ("NODE", per, "MAXNODE"),                            \
+        LIMIT ("PS", per, "MAXPS"), LIMIT ("PE", per, "MAXPE"), LIMIT ("WC", per, "MAXWC"),        \
+        LIMIT ("MEM", per, "MAXMEM")
 
 /* clang-format off */
 const struct conf_param policy_known_params[] = {

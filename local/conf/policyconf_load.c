@@ -8,8 +8,9 @@
 int policy_conf_load (const char *path, struct cred_names *names, struct policy **policy_out,
                       struct conf **conf_out, struct err *err)
 {
-    static const struct conf_param *const others[] = {nodeconf_params, daemon_params, NULL, settings_params,
-                                                      settings_stage_params, settings_mode_params};
+    static const struct conf_param *const others[] = {
+        nodeconf_params, daemon_params,         NULL,
+        settings_params, settings_stage_params, settings_mode_params};
     struct err local;
     struct policy *p = NULL;
     if (!err)
@@ -22,7 +23,8 @@ int policy_conf_load (const char *path, struct cred_names *names, struct policy 
         if (others[i])
             conf_pass_over (conf, others[i], err);
         else
-            policy_conf_known (conf, err); /* of those after it, what means nothing to a simulation is told */
+            policy_conf_known (
+                conf, err); /* of those after it, what means nothing to a simulation is told */
     int rc = conf_finish (conf, err);
     if (rc) {
         policy_destroy (p);

@@ -41,8 +41,8 @@ static int word (const char *text, const char *const *words, const int *values, 
     return rc;
 }
 
-const char *const policy_access_words[] = {"SHARED", "SINGLEUSER", "SINGLEJOB", "SINGLETASK",
-                                           "DEDICATED", NULL};
+const char *const policy_access_words[] = {"SHARED",     "SINGLEUSER", "SINGLEJOB",
+                                           "SINGLETASK", "DEDICATED",  NULL};
 const int policy_access_values[] = {ACCESS_SHARED, ACCESS_SINGLEUSER, ACCESS_SINGLEJOB,
                                     ACCESS_SINGLETASK, ACCESS_SINGLEJOB};
 
@@ -51,8 +51,10 @@ int policy_set_node_availability (void *target, const struct conf_value *value, 
 {
     static const char *const words[] = {"COMBINED", "DEDICATED", "UTILIZED", NULL};
     static const int values[] = {NODEAVAIL_COMBINED, NODEAVAIL_DEDICATED, NODEAVAIL_UTILIZED};
-    static const char *const resources[] = {"PROC", "MEM", "SWAP", "DISK", "PROCS", "MEMORY", "CPU", NULL};
-    static const int columns[] = {RES_PROCS, RES_MEM_MB, RES_SWAP_MB, RES_DISK_MB, RES_PROCS, RES_MEM_MB, RES_PROCS};
+    static const char *const resources[] = {"PROC",  "MEM",    "SWAP", "DISK",
+                                            "PROCS", "MEMORY", "CPU",  NULL};
+    static const int columns[] = {RES_PROCS, RES_MEM_MB, RES_SWAP_MB, RES_DISK_MB,
+                                  RES_PROCS, RES_MEM_MB, RES_PROCS};
     struct policy *p = policy_of (target);
 
     p->node_availability_said = true;
@@ -207,8 +209,10 @@ int policy_set_system_plist (void *target, const struct conf_value *value, struc
     struct policy *p = target;
 
     if (value->word_count == 0) {
-        conf_note_add (value, "is empty and says nothing: who has no %s of his own has %s", value->attr,
-                       value->attr[1] == 'D' ? "none" : "all partitions (USERCFG[DEFAULT] PLIST=x says fewer)");
+        conf_note_add (
+            value, "is empty and says nothing: who has no %s of his own has %s", value->attr,
+            value->attr[1] == 'D' ? "none"
+                                  : "all partitions (USERCFG[DEFAULT] PLIST=x says fewer)");
         return 0;
     }
     if (strcmp (value->attr, "PDEF") == 0)
@@ -227,9 +231,9 @@ int policy_set_class_wall (void *target, const struct conf_value *value, struct 
     if (rc == 0 && (d < US_PER_S || d == TIME_US_MAX))
         return err_set (err, ERR_INVALID, "a wallclock limit is at least a second");
     if (rc == 0)
-        *(value->attr[0] == 'D'                      ? &c->default_wall_s
-          : strncmp (value->attr, "MAX", 3) == 0     ? &c->max_wall_s
-                                                     : &c->min_wall_s) = d / US_PER_S;
+        *(value->attr[0] == 'D'                  ? &c->default_wall_s
+          : strncmp (value->attr, "MAX", 3) == 0 ? &c->max_wall_s
+                                                 : &c->min_wall_s) = d / US_PER_S;
     return rc;
 }
 
@@ -264,7 +268,8 @@ int policy_set_class_text (void *target, const struct conf_value *value, struct 
 
 int policy_set_class_access (void *target, const struct conf_value *value, struct err *err)
 {
-    return word (value->text, policy_access_words, policy_access_values, &class_of (target)->node_access, err);
+    return word (value->text, policy_access_words, policy_access_values,
+                 &class_of (target)->node_access, err);
 }
 
 /* REQUIREDUSERLIST=a,b; EXCLUDEGROUPLIST=c … */

@@ -18,8 +18,9 @@ struct standing_parts { /* while the file is read */
     struct acl_list acl;
     bool limited, both; /* TIMELIMIT, TIMELOGIC AND */
     duration_us limit;
-    bool days_given, times_given, week_given; /* STARTTIME or ENDTIME with a day, at all; WSTARTTIME, WENDTIME */
-    int start_day, end_day;                   /* of the week; -1: none was said */
+    bool days_given, times_given,
+        week_given;         /* STARTTIME or ENDTIME with a day, at all; WSTARTTIME, WENDTIME */
+    int start_day, end_day; /* of the week; -1: none was said */
 };
 
 struct standing_file {
@@ -37,8 +38,7 @@ struct standing_file *policy_standing_begin (struct policy *policy, struct conf 
     return f;
 }
 
-static struct standing_parts *parts_of (struct standing_file *f, const char *name,
-                                        struct err *err)
+static struct standing_parts *parts_of (struct standing_file *f, const char *name, struct err *err)
 {
     for (uint32_t i = 0; i < f->count; i++)
         if (strcmp (f->item[i]->s.name, name) == 0)
@@ -51,8 +51,10 @@ static struct standing_parts *parts_of (struct standing_file *f, const char *nam
     }
     struct standing_parts *p = arena_new (f->policy->arena, struct standing_parts);
     f->item[f->count++] = p;
-    *p = (struct standing_parts){.start_day = -1, .end_day = -1, .s = {.days = 0x7F, .depth = 2, .end_s = DAY_S,
-                                       .week_end_s = WEEK_S, .whole = true}};
+    *p = (struct standing_parts){
+        .start_day = -1,
+        .end_day = -1,
+        .s = {.days = 0x7F, .depth = 2, .end_s = DAY_S, .week_end_s = WEEK_S, .whole = true}};
     snprintf (p->s.name, sizeof p->s.name, "%s", name);
     p->s.task.v[RES_PROCS] = 1;
     return p;
@@ -134,16 +136,16 @@ static int set_acl (struct standing_file *f, struct standing_parts *p, const cha
                                                  "CLASSLIST", "QOSLIST"};
     for (int k = 0; k < CRED_KINDS; k++)
         if (strcasecmp (attr, cred[k]) == 0)
-            return acl_add_creds (&p->acl, (struct cred_names *)f->policy->names,
-                                  (enum cred_kind)k, text, err);
+            return acl_add_creds (&p->acl, (struct cred_names *)f->policy->names, (enum cred_kind)k,
+                                  text, err);
     if (strcasecmp (attr, "JOBATTRLIST") == 0)
         return acl_add_jobattrs (&p->acl, text, err);
     return acl_add_procs (&p->acl, text, err); /* PROCLIMIT */
 }
 
 /* "8:00:00", or "1:08:00:00" with the day of the week (0: Sunday), as a WEEK has it. */
-static int start_read (struct standing_parts *p, const char *text, int64_t *out, int *day_out, int64_t most,
-                       struct err *err)
+static int start_read (struct standing_parts *p, const char *text, int64_t *out, int *day_out,
+                       int64_t most, struct err *err)
 {
     int colons = 0;
     p->times_given = true;
@@ -293,14 +295,36 @@ static int set_by_attr (void *target, const struct conf_value *value, struct err
     }
 
 const struct conf_param policy_standing_attrs[] = {
-    ATTR ("ACCESS"),     ATTR ("ACCOUNTLIST"), ATTR ("CLASSLIST"),    ATTR ("DAYS"),
-    ATTR ("DEPTH"),      ATTR ("STARTTIME"),   ATTR ("ENDTIME"),      ATTR ("FLAGS"),
-    ATTR ("GROUPLIST"),  ATTR ("HOSTLIST"),    ATTR ("IDLETIME"),     ATTR ("JOBATTRLIST"),
-    ATTR ("NODEFEATURES"), ATTR ("OWNER"),     ATTR ("PARTITION"),    ATTR ("PERIOD"),
-    ATTR ("PRIORITY"),   ATTR ("PROCLIMIT"),   ATTR ("QOSLIST"),      ATTR ("RESOURCES"),
-    ATTR ("TASKCOUNT"),  ATTR ("TIMELIMIT"),   ATTR ("TIMELOGIC"),    ATTR ("TPN"),
-    ATTR ("USERLIST"),   ATTR ("WSTARTTIME"),  ATTR ("WENDTIME"),     ATTR ("BUSYTIME"),
-    ATTR ("CHARGEACCOUNT"), ATTR ("CHARGEUSER"),
+    ATTR ("ACCESS"),
+    ATTR ("ACCOUNTLIST"),
+    ATTR ("CLASSLIST"),
+    ATTR ("DAYS"),
+    ATTR ("DEPTH"),
+    ATTR ("STARTTIME"),
+    ATTR ("ENDTIME"),
+    ATTR ("FLAGS"),
+    ATTR ("GROUPLIST"),
+    ATTR ("HOSTLIST"),
+    ATTR ("IDLETIME"),
+    ATTR ("JOBATTRLIST"),
+    ATTR ("NODEFEATURES"),
+    ATTR ("OWNER"),
+    ATTR ("PARTITION"),
+    ATTR ("PERIOD"),
+    ATTR ("PRIORITY"),
+    ATTR ("PROCLIMIT"),
+    ATTR ("QOSLIST"),
+    ATTR ("RESOURCES"),
+    ATTR ("TASKCOUNT"),
+    ATTR ("TIMELIMIT"),
+    ATTR ("TIMELOGIC"),
+    ATTR ("TPN"),
+    ATTR ("USERLIST"),
+    ATTR ("WSTARTTIME"),
+    ATTR ("WENDTIME"),
+    ATTR ("BUSYTIME"),
+    ATTR ("CHARGEACCOUNT"),
+    ATTR ("CHARGEUSER"),
     {0},
 };
 
@@ -323,14 +347,16 @@ int policy_set_standing (void *target, const struct conf_value *value, struct er
 
 /* The times of a week: WSTARTTIME and WENDTIME, or STARTTIME and ENDTIME with a day; without one they are hours of each
  * of DAYS, which is what PERIOD=DAY means. */
-static int week_settle (struct standing_file *f, struct standing_parts *p, const char *file, struct err *err)
+static int week_settle (struct standing_file *f, struct standing_parts *p, const char *file,
+                        struct err *err)
 {
     struct policy_standing *s = &p->s;
     struct conf_value value = {.conf = f->conf, .key = "SRCFG", .index = s->name, .line = s->line};
 
     if (p->days_given && s->period != STANDING_WEEK)
-        return err_set (err, ERR_INVALID, "%s: line %u: SRCFG[%s] a day in STARTTIME or ENDTIME needs PERIOD=WEEK", file,
-                        s->line, s->name);
+        return err_set (err, ERR_INVALID,
+                        "%s: line %u: SRCFG[%s] a day in STARTTIME or ENDTIME needs PERIOD=WEEK",
+                        file, s->line, s->name);
     if (s->period != STANDING_WEEK || p->week_given || !p->times_given)
         return 0;
     if (p->days_given) {
@@ -340,7 +366,9 @@ static int week_settle (struct standing_file *f, struct standing_parts *p, const
     }
     s->period = STANDING_DAY;
     s->depth = s->depth > STANDING_DEPTH_MAX / 7 ? STANDING_DEPTH_MAX : s->depth * 7;
-    conf_note_add (&value, "STARTTIME and ENDTIME without a day are hours of each of DAYS, as with PERIOD=DAY");
+    conf_note_add (
+        &value,
+        "STARTTIME and ENDTIME without a day are hours of each of DAYS, as with PERIOD=DAY");
     return 0;
 }
 
@@ -348,10 +376,12 @@ static int week_settle (struct standing_file *f, struct standing_parts *p, const
 static void ask_about_everything (struct standing_file *f, const struct standing_parts *p)
 {
     const struct policy_standing *s = &p->s;
-    bool all = s->hosts && (strcasecmp (s->hosts, "ALL") == 0 || strcmp (s->hosts, ".*") == 0) && s->tasks == 0;
-    bool always = s->period == STANDING_INFINITY ||
-                  (s->period == STANDING_DAY && s->days == 0x7F && s->end_s - s->start_s >= DAY_S) ||
-                  (s->period == STANDING_WEEK && s->week_end_s - s->week_start_s >= WEEK_S);
+    bool all = s->hosts && (strcasecmp (s->hosts, "ALL") == 0 || strcmp (s->hosts, ".*") == 0) &&
+               s->tasks == 0;
+    bool always =
+        s->period == STANDING_INFINITY ||
+        (s->period == STANDING_DAY && s->days == 0x7F && s->end_s - s->start_s >= DAY_S) ||
+        (s->period == STANDING_WEEK && s->week_end_s - s->week_start_s >= WEEK_S);
     struct conf_value value = {.conf = f->conf, .key = "SRCFG", .index = s->name, .line = s->line};
 
     if (all && always && s->acl_count == 0 && !s->owned && !s->features && !s->partition)
@@ -362,8 +392,8 @@ static int finish_one (struct standing_file *f, struct standing_parts *p, const 
                        struct err *err)
 {
     struct policy_standing *s = &p->s;
-    struct acl_entry limit = {.type = ACL_DURATION, .compare = ACL_LE, .value = p->limit,
-                              .required = p->both};
+    struct acl_entry limit = {
+        .type = ACL_DURATION, .compare = ACL_LE, .value = p->limit, .required = p->both};
     if (week_settle (f, p, file, err) != 0)
         return err->code;
     if (s->end_s <= s->start_s)
@@ -378,10 +408,11 @@ static int finish_one (struct standing_file *f, struct standing_parts *p, const 
     if (s->charge_account && !s->charge_user && s->owned && s->owner.type == CRED_USER)
         s->charge_user = cred_name (f->policy->names, CRED_USER, (uint32_t)s->owner.value);
     if (s->charge_account && !s->charge_user)
-        return err_set (err, ERR_INVALID,
-                        "%s: line %u: SRCFG[%s] CHARGEACCOUNT needs a CHARGEUSER who may use it, or "
-                        "an OWNER that is a user",
-                        file, s->line, s->name);
+        return err_set (
+            err, ERR_INVALID,
+            "%s: line %u: SRCFG[%s] CHARGEACCOUNT needs a CHARGEUSER who may use it, or "
+            "an OWNER that is a user",
+            file, s->line, s->name);
     s->flags |= RSV_STANDING;
     s->acl_count = p->acl.count + p->limited;
     s->acl = arena_array (f->policy->arena, s->acl_count + 1, sizeof *s->acl);
@@ -402,8 +433,8 @@ int policy_standing_end (struct standing_file *f, const char *file, struct err *
     for (uint32_t i = 0; rc == 0 && i < f->count; i++) {
         struct policy_standing *s = &f->item[i]->s;
         if (s->tasks == 0 && s->hosts == NULL) { /* Maui's own book has one */
-            struct conf_value value = {.conf = f->conf, .key = "SRCFG", .index = s->name,
-                                       .line = s->line};
+            struct conf_value value = {
+                .conf = f->conf, .key = "SRCFG", .index = s->name, .line = s->line};
             conf_note_add (&value, "names neither HOSTLIST nor TASKCOUNT, it has no effect");
             continue;
         }

@@ -20,9 +20,11 @@ static const char *const failure_words[] = {"FAIL", "REQUEUE", "CANCEL", NULL};
  * as a policy may name one. */
 static int set_rm_type (void *target, const struct conf_value *value, struct err *err)
 {
-    static const char *const ours[] = {[SETTINGS_RM_EMBEDDED] = "EMBEDDED", [SETTINGS_RM_SLURM] = "SLURM", NULL};
-    static const char *const others[] = {"PBS", "TORQUE", "PBSPRO", "LL", "LSF", "SGE", "WIKI", "NATIVE", "CCS", "RMS",
-                                         "SSS", "BPROC", "XT3", NULL};
+    static const char *const ours[] = {
+        [SETTINGS_RM_EMBEDDED] = "EMBEDDED", [SETTINGS_RM_SLURM] = "SLURM", NULL};
+    static const char *const others[] = {"PBS", "TORQUE", "PBSPRO", "LL",  "LSF",
+                                         "SGE", "WIKI",   "NATIVE", "CCS", "RMS",
+                                         "SSS", "BPROC",  "XT3",    NULL};
     struct settings *s = target;
     char name[32]; /* PBS@host:port, as old files have it */
     text_printf (name, sizeof name, "%.*s", (int)strcspn (value->text, "@"), value->text);
@@ -33,8 +35,9 @@ static int set_rm_type (void *target, const struct conf_value *value, struct err
         }
     for (int i = 0; others[i]; i++)
         if (strcasecmp (name, others[i]) == 0) {
-            static const char told[] = "there is no adapter for it: nui-local runs the jobs itself (EMBEDDED) or has "
-                                       "Slurm run them (SLURM)";
+            static const char told[] =
+                "there is no adapter for it: nui-local runs the jobs itself (EMBEDDED) or has "
+                "Slurm run them (SLURM)";
             if (!conf_is_partial (value->conf))
                 return err_set (err, ERR_UNSUPPORTED, "%s: %s", others[i], told);
             conf_note_add (value, "%s: %s", others[i], told);
@@ -57,13 +60,23 @@ static const struct conf_param rm_attrs[] = {
     {.name = "SACCT", .type = CONF_BOOL, .offset = AT (sacct)},
     {.name = "USAGE", .type = CONF_BOOL, .offset = AT (usage)},
     {.name = "CHARGE", .type = CONF_BOOL, .offset = AT (charge)},
-    {.name = "POLL", .type = CONF_DURATION, .offset = AT (poll), .min = US_PER_S,
+    {.name = "POLL",
+     .type = CONF_DURATION,
+     .offset = AT (poll),
+     .min = US_PER_S,
      .max = 3600 * US_PER_S},
-    {.name = "PATIENCE", .type = CONF_DURATION, .offset = AT (patience), .min = US_PER_S,
+    {.name = "PATIENCE",
+     .type = CONF_DURATION,
+     .offset = AT (patience),
+     .min = US_PER_S,
      .max = 3600 * US_PER_S},
-    {.name = "TOKENLIFE", .type = CONF_DURATION, .offset = AT (token_life), .min = 2 * US_PER_S,
+    {.name = "TOKENLIFE",
+     .type = CONF_DURATION,
+     .offset = AT (token_life),
+     .min = 2 * US_PER_S,
      .max = 24 * 3600 * US_PER_S},
-    CONF_TOLD ("HOST", "SERVER says where slurmrestd is; without it the jobs run under nui-local itself"),
+    CONF_TOLD ("HOST",
+               "SERVER says where slurmrestd is; without it the jobs run under nui-local itself"),
     CONF_TOLD ("PORT", "SERVER has the port"),
     CONF_TOLD ("EPORT", "the resource manager's events come over the connection that is there"),
     CONF_TOLD ("NMPORT", "nodes tell their state to the resource manager"),
@@ -71,7 +84,8 @@ static const struct conf_param rm_attrs[] = {
     CONF_TOLD ("NMSERVER", "nodes tell their state to the resource manager"),
     CONF_TOLD ("TIMEOUT", "PATIENCE says how long an answer is waited for"),
     CONF_TOLD ("POLLINTERVAL", "POLL says it"),
-    CONF_TOLD ("AUTHTYPE", "KEY is Slurm's, and users prove by certificate or account who they are"),
+    CONF_TOLD ("AUTHTYPE",
+               "KEY is Slurm's, and users prove by certificate or account who they are"),
     CONF_TOLD ("CONFIGFILE", "CONF names Slurm's"),
     CONF_TOLD ("SUBMITCMD", "jobs are handed over by slurmrestd's API"),
     CONF_TOLD ("SUBMITPOLICY", "a job waits in nui-local and is handed over when it starts"),
@@ -101,8 +115,11 @@ static int rm_record (void *target, const char *index, void **record_out, struct
     (void)index;
     (void)err;
     if (!s->slurm.poll)
-        s->slurm = (struct settings_slurm){.user = "root", .partition = "nui", .charge = true,
-                                           .poll = 10 * US_PER_S, .patience = 15 * US_PER_S,
+        s->slurm = (struct settings_slurm){.user = "root",
+                                           .partition = "nui",
+                                           .charge = true,
+                                           .poll = 10 * US_PER_S,
+                                           .patience = 15 * US_PER_S,
                                            .token_life = 600 * US_PER_S};
     *record_out = target; /* one resource manager; its name is the administrator's */
     return 0;
@@ -123,7 +140,8 @@ static int slurm_check (const struct settings *s, struct err *err)
     if (!s->slurm.server)
         return err_set (err, ERR_INVALID, "RMCFG: TYPE=SLURM needs SERVER, slurmrestd's address");
     if (!s->slurm.key)
-        return err_set (err, ERR_INVALID, "RMCFG: TYPE=SLURM needs KEY, the file of Slurm's jwt_key");
+        return err_set (err, ERR_INVALID,
+                        "RMCFG: TYPE=SLURM needs KEY, the file of Slurm's jwt_key");
     if (s->slurm.usage && !s->slurm.sacct)
         return err_set (err, ERR_INVALID, "RMCFG: USAGE is asked of sacct: it needs SACCT=TRUE");
     if (name_check ("RMCFG USER", s->slurm.user, err) != 0 ||
@@ -141,10 +159,16 @@ static int am_record (void *target, const char *index, void **record_out, struct
 }
 
 static const struct conf_param cap_attrs[] = {
-    {.name = "HOLDS", .type = CONF_INT, .offset = offsetof (struct settings_cap, holds), .min = 0,
+    {.name = "HOLDS",
+     .type = CONF_INT,
+     .offset = offsetof (struct settings_cap, holds),
+     .min = 0,
      .max = 1000000},
-    {.name = "PROCSECONDS", .type = CONF_INT, .offset = offsetof (struct settings_cap, procseconds),
-     .min = 0, .max = INT64_MAX},
+    {.name = "PROCSECONDS",
+     .type = CONF_INT,
+     .offset = offsetof (struct settings_cap, procseconds),
+     .min = 0,
+     .max = INT64_MAX},
     {.name = NULL},
 };
 
@@ -213,7 +237,8 @@ static int set_meta_group (void *target, const struct conf_value *value, struct 
             return ERR_INVALID;
         group->member[group->count++] = value->word[i];
         size_t len = strlen (group->names);
-        text_printf (group->names + len, sizeof group->names - len, "%s%.62s", i ? " " : "", value->word[i]);
+        text_printf (group->names + len, sizeof group->names - len, "%s%.62s", i ? " " : "",
+                     value->word[i]);
     }
     return 0;
 }
@@ -237,9 +262,10 @@ static int set_notify_events (void *target, const struct conf_value *value, stru
             if (strcasecmp (value->word[i], event[e].word) == 0)
                 bit = event[e].bit;
         if (!bit)
-            return err_set (err, ERR_INVALID,
-                            "'%.40s': wanted JOBFAILURE, NODEDOWN, BANKDOWN, RESUNFILLED, BANKHISTORY, BANKDENIED or ALL",
-                            value->word[i]);
+            return err_set (
+                err, ERR_INVALID,
+                "'%.40s': wanted JOBFAILURE, NODEDOWN, BANKDOWN, RESUNFILLED, BANKHISTORY, BANKDENIED or ALL",
+                value->word[i]);
         s->notify_events |= bit;
     }
     return 0;
@@ -253,7 +279,9 @@ static int admins_set (struct settings_admins *list, const struct conf_value *va
     for (uint32_t i = 0; i < value->word_count; i++) {
         const char *who = value->word[i];
         if (strcasecmp (who, "ALL") == 0)
-            return err_set (err, ERR_INVALID, "ALL stands alone, for ADMIN3: nobody else's jobs or policy are for all");
+            return err_set (
+                err, ERR_INVALID,
+                "ALL stands alone, for ADMIN3: nobody else's jobs or policy are for all");
         int rc = strncmp (who, "nui://", 6) == 0 ? principal_parse (who, &identity, err)
                                                  : name_check ("login name", who, err);
         if (rc != 0)
@@ -288,86 +316,198 @@ static int set_admin3 (void *target, const struct conf_value *value, struct err 
 
 #define AT(field) offsetof (struct settings, field)
 const struct conf_param settings_params[] = {
-    {.name = "ADMIN1", .type = CONF_CALL, .set = set_admin1, .flags = CONF_F_FIXED | CONF_F_ADDS,
+    {.name = "ADMIN1",
+     .type = CONF_CALL,
+     .set = set_admin1,
+     .flags = CONF_F_FIXED | CONF_F_ADDS,
      .help = "who may do everything"},
-    {.name = "ADMIN2", .type = CONF_CALL, .set = set_admin2, .flags = CONF_F_FIXED | CONF_F_ADDS,
+    {.name = "ADMIN2",
+     .type = CONF_CALL,
+     .set = set_admin2,
+     .flags = CONF_F_FIXED | CONF_F_ADDS,
      .help = "who may change jobs"},
-    {.name = "ADMIN3", .type = CONF_CALL, .set = set_admin3, .flags = CONF_F_FIXED | CONF_F_ADDS,
+    {.name = "ADMIN3",
+     .type = CONF_CALL,
+     .set = set_admin3,
+     .flags = CONF_F_FIXED | CONF_F_ADDS,
      .help = "who may look at everything"},
-    {.name = "SITENAME", .type = CONF_STRING, .offset = AT (site_name), .flags = CONF_F_FIXED | CONF_F_PLACE,
+    {.name = "SITENAME",
+     .type = CONF_STRING,
+     .offset = AT (site_name),
+     .flags = CONF_F_FIXED | CONF_F_PLACE,
      .help = "the name of the site, where it is not the certificate's"},
-    {.name = "META", .type = CONF_CALL, .set = set_meta, .flags = CONF_F_FIXED | CONF_F_ADDS | CONF_F_PLACE,
+    {.name = "META",
+     .type = CONF_CALL,
+     .set = set_meta,
+     .flags = CONF_F_FIXED | CONF_F_ADDS | CONF_F_PLACE,
      .help = "metaschedulers that jobs come from"},
-    {.name = "METAGROUP", .type = CONF_CALL, .set = set_meta_group, .flags = CONF_F_FIXED | CONF_F_ADDS | CONF_F_PLACE,
+    {.name = "METAGROUP",
+     .type = CONF_CALL,
+     .set = set_meta_group,
+     .flags = CONF_F_FIXED | CONF_F_ADDS | CONF_F_PLACE,
      .help = "metaschedulers that decide together"},
-    {.name = "BANK", .type = CONF_STRING, .offset = AT (bank), .flags = CONF_F_FIXED | CONF_F_PLACE,
+    {.name = "BANK",
+     .type = CONF_STRING,
+     .offset = AT (bank),
+     .flags = CONF_F_FIXED | CONF_F_PLACE,
      .help = "where the bank is"},
-    {.name = "GRIDMAP", .type = CONF_PATH, .offset = AT (gridmap),
+    {.name = "GRIDMAP",
+     .type = CONF_PATH,
+     .offset = AT (gridmap),
      .help = "identities of the grid and their accounts"},
-    {.name = "JOBDIR", .type = CONF_PATH, .offset = AT (job_dir),
+    {.name = "JOBDIR",
+     .type = CONF_PATH,
+     .offset = AT (job_dir),
      .help = "where jobs have their directories"},
-    {.name = "SUPERVISE", .type = CONF_PATH, .offset = AT (supervise),
+    {.name = "SUPERVISE",
+     .type = CONF_PATH,
+     .offset = AT (supervise),
      .help = "the program that stands over a job"},
-    {.name = "ADVERTISE", .type = CONF_STRING, .offset = AT (advertise), .flags = CONF_F_FIXED | CONF_F_PLACE,
+    {.name = "ADVERTISE",
+     .type = CONF_STRING,
+     .offset = AT (advertise),
+     .flags = CONF_F_FIXED | CONF_F_PLACE,
      .help = "where users reach this site"},
-    {.name = "PORTRANGE", .type = CONF_STRING, .offset = AT (port_range),
-     .initial = "20000-20999", .flags = CONF_F_PLACE,
+    {.name = "PORTRANGE",
+     .type = CONF_STRING,
+     .offset = AT (port_range),
+     .initial = "20000-20999",
+     .flags = CONF_F_PLACE,
      .help = "ports for the rendezvous of co-allocated jobs"},
-    {.name = "HORIZON", .type = CONF_DURATION, .offset = AT (horizon), .min = 60 * US_PER_S,
-     .max = INT64_MAX / 4, .initial = "30:00:00:00",
+    {.name = "HORIZON",
+     .type = CONF_DURATION,
+     .offset = AT (horizon),
+     .min = 60 * US_PER_S,
+     .max = INT64_MAX / 4,
+     .initial = "30:00:00:00",
      .help = "how far ahead parts of co-allocated jobs are placed"},
-    {.name = "LEASEMAX", .type = CONF_DURATION, .offset = AT (lease_max), .min = US_PER_S / 1000,
-     .max = 86400 * US_PER_S, .initial = "00:05:00",
+    {.name = "LEASEMAX",
+     .type = CONF_DURATION,
+     .offset = AT (lease_max),
+     .min = US_PER_S / 1000,
+     .max = 86400 * US_PER_S,
+     .initial = "00:05:00",
      .help = "longest lease of a part that is prepared"},
-    {.name = "REPLAYWINDOW", .type = CONF_DURATION, .offset = AT (replay_window),
-     .min = 60 * US_PER_S, .max = INT64_MAX / 4, .initial = "90:00:00:00",
+    {.name = "REPLAYWINDOW",
+     .type = CONF_DURATION,
+     .offset = AT (replay_window),
+     .min = 60 * US_PER_S,
+     .max = INT64_MAX / 4,
+     .initial = "90:00:00:00",
      .help = "how long after its signature a job is taken"},
-    {.name = "STARTGRACE", .type = CONF_DURATION, .offset = AT (start_grace), .min = US_PER_S,
-     .max = 86400 * US_PER_S, .initial = "00:00:30",
+    {.name = "STARTGRACE",
+     .type = CONF_DURATION,
+     .offset = AT (start_grace),
+     .min = US_PER_S,
+     .max = 86400 * US_PER_S,
+     .initial = "00:00:30",
      .help = "how late a part of a co-allocated job may start"},
-    {.name = "JOBOUTPUTMAX", .type = CONF_MEMORY, .offset = AT (output_max_mb), .initial = "10G",
+    {.name = "JOBOUTPUTMAX",
+     .type = CONF_MEMORY,
+     .offset = AT (output_max_mb),
+     .initial = "10G",
      .help = "most that a job may write to its output, in MB; 0: any"},
-    {.name = "KILLGRACE", .type = CONF_DURATION, .offset = AT (kill_grace), .min = US_PER_S,
-     .max = 3600 * US_PER_S, .initial = "00:00:05",
+    {.name = "KILLGRACE",
+     .type = CONF_DURATION,
+     .offset = AT (kill_grace),
+     .min = US_PER_S,
+     .max = 3600 * US_PER_S,
+     .initial = "00:00:05",
      .help = "time between SIGTERM and SIGKILL"},
-    {.name = "CLOCKTOLERANCE", .type = CONF_DURATION, .offset = AT (clock_tolerance), .min = 0,
-     .max = 3600 * US_PER_S, .initial = "00:00:02",
+    {.name = "CLOCKTOLERANCE",
+     .type = CONF_DURATION,
+     .offset = AT (clock_tolerance),
+     .min = 0,
+     .max = 3600 * US_PER_S,
+     .initial = "00:00:02",
      .help = "how far the clocks of others may be off"},
-    {.name = "BANKPATIENCE", .type = CONF_DURATION, .offset = AT (bank_patience), .min = US_PER_S,
-     .max = 600 * US_PER_S, .initial = "00:00:05",
+    {.name = "BANKPATIENCE",
+     .type = CONF_DURATION,
+     .offset = AT (bank_patience),
+     .min = US_PER_S,
+     .max = 600 * US_PER_S,
+     .initial = "00:00:05",
      .help = "how long an answer of the bank is waited for"},
-    {.name = "NOTIFICATIONPROGRAM", .type = CONF_PATH, .offset = AT (notify_program),
+    {.name = "NOTIFICATIONPROGRAM",
+     .type = CONF_PATH,
+     .offset = AT (notify_program),
      .help = "hears of what an administrator should know"},
-    {.name = "NOTIFICATIONACCOUNT", .type = CONF_STRING, .offset = AT (notify_account),
-     .flags = CONF_F_FIXED, .initial = "nobody", .help = "as whom NOTIFICATIONPROGRAM runs"},
-    {.name = "NOTIFICATIONURL", .type = CONF_STRING, .offset = AT (notify_url), .flags = CONF_F_FIXED | CONF_F_PLACE,
+    {.name = "NOTIFICATIONACCOUNT",
+     .type = CONF_STRING,
+     .offset = AT (notify_account),
+     .flags = CONF_F_FIXED,
+     .initial = "nobody",
+     .help = "as whom NOTIFICATIONPROGRAM runs"},
+    {.name = "NOTIFICATIONURL",
+     .type = CONF_STRING,
+     .offset = AT (notify_url),
+     .flags = CONF_F_FIXED | CONF_F_PLACE,
      .help = "the same, by HTTP"},
-    {.name = "NOTIFICATIONEVENTS", .type = CONF_CALL, .set = set_notify_events, .flags = CONF_F_ADDS,
+    {.name = "NOTIFICATIONEVENTS",
+     .type = CONF_CALL,
+     .set = set_notify_events,
+     .flags = CONF_F_ADDS,
      .help = "of what they hear"},
-    {.name = "STATDIR", .type = CONF_PATH, .offset = AT (stat_dir),
+    {.name = "STATDIR",
+     .type = CONF_PATH,
+     .offset = AT (stat_dir),
      .help = "where statistics and traces are written"},
-    {.name = "JOBPURGETIME", .type = CONF_DURATION, .offset = AT (job_purge), .min = US_PER_S,
-     .max = INT64_MAX / 4, .flags = CONF_F_INFINITY, .initial = "7:00:00:00",
+    {.name = "JOBPURGETIME",
+     .type = CONF_DURATION,
+     .offset = AT (job_purge),
+     .min = US_PER_S,
+     .max = INT64_MAX / 4,
+     .flags = CONF_F_INFINITY,
+     .initial = "7:00:00:00",
      .help = "how long the directory of a job that has ended is kept"},
-    {.name = "HISTORYTIME", .type = CONF_DURATION, .offset = AT (history_time), .min = US_PER_S,
-     .max = INT64_MAX / 4, .flags = CONF_F_INFINITY, .initial = "INFINITY",
+    {.name = "HISTORYTIME",
+     .type = CONF_DURATION,
+     .offset = AT (history_time),
+     .min = US_PER_S,
+     .max = INT64_MAX / 4,
+     .flags = CONF_F_INFINITY,
+     .initial = "INFINITY",
      .help = "how long the record of a job that has ended is kept"},
-    {.name = "CHECKPOINTACCOUNT", .type = CONF_STRING, .offset = AT (checkpoint_account),
-     .flags = CONF_F_FIXED, .help = "as whom CHECKPOINTHOOK runs, where not as the job's account"},
-    {.name = "CHECKPOINTHOOK", .type = CONF_PATH, .offset = AT (checkpoint_hook),
+    {.name = "CHECKPOINTACCOUNT",
+     .type = CONF_STRING,
+     .offset = AT (checkpoint_account),
+     .flags = CONF_F_FIXED,
+     .help = "as whom CHECKPOINTHOOK runs, where not as the job's account"},
+    {.name = "CHECKPOINTHOOK",
+     .type = CONF_PATH,
+     .offset = AT (checkpoint_hook),
      .help = "the program that checkpoints a job"},
-    {.name = "JOBACTIONONNODEFAILURE", .type = CONF_WORD, .offset = AT (node_failure),
+    {.name = "JOBACTIONONNODEFAILURE",
+     .type = CONF_WORD,
+     .offset = AT (node_failure),
      .words = failure_words,
      .help = "what becomes of a job whose node fails"},
-    {.name = "CGROUPS", .type = CONF_BOOL, .offset = AT (cgroups), .initial = "TRUE",
+    {.name = "CGROUPS",
+     .type = CONF_BOOL,
+     .offset = AT (cgroups),
+     .initial = "TRUE",
      .help = "whether jobs are put into control groups"},
-    {.name = "RMCFG", .type = CONF_RECORD, .attrs = rm_attrs, .record = rm_record, .flags = CONF_F_INDEX,
+    {.name = "RMCFG",
+     .type = CONF_RECORD,
+     .attrs = rm_attrs,
+     .record = rm_record,
+     .flags = CONF_F_INDEX,
      .help = "the resource manager"},
-    {.name = "AMCFG", .type = CONF_RECORD, .attrs = settings_am_attrs, .record = am_record, .flags = CONF_F_INDEX | CONF_F_TELLS,
+    {.name = "AMCFG",
+     .type = CONF_RECORD,
+     .attrs = settings_am_attrs,
+     .record = am_record,
+     .flags = CONF_F_INDEX | CONF_F_TELLS,
      .help = "the bank, as Maui has it"},
-    {.name = "PEERCAP", .type = CONF_RECORD, .attrs = cap_attrs, .record = cap_record,
+    {.name = "PEERCAP",
+     .type = CONF_RECORD,
+     .attrs = cap_attrs,
+     .record = cap_record,
      .help = "how much a metascheduler may hold"},
-    {.name = "GRIDCFG", .type = CONF_RECORD, .attrs = settings_grid_attrs, .record = grid_record,
+    {.name = "GRIDCFG",
+     .type = CONF_RECORD,
+     .attrs = settings_grid_attrs,
+     .record = grid_record,
      .help = "what jobs of a metascheduler may have"},
     {.name = NULL},
 };
@@ -411,7 +551,8 @@ static int notify_check (struct settings *s, struct err *err)
     if (s->checkpoint_hook && conf_program_check ("CHECKPOINTHOOK", s->checkpoint_hook, err) != 0)
         return err->code;
     if (s->checkpoint_account && !getpwnam (s->checkpoint_account))
-        return err_set (err, ERR_INVALID, "CHECKPOINTACCOUNT %.60s: there is no such account", s->checkpoint_account);
+        return err_set (err, ERR_INVALID, "CHECKPOINTACCOUNT %.60s: there is no such account",
+                        s->checkpoint_account);
     return 0;
 }
 
@@ -429,8 +570,9 @@ static int settings_check (struct settings *s, bool partial, struct err *err)
     if (rc == 0 && s->bank)
         rc = target_check ("BANK", s->bank, err);
     if (rc == 0 && s->meta_count > 0 && !s->bank)
-        rc = err_set (err, ERR_INVALID, "META without BANK: a site of a grid charges through the "
-                                        "grid's bank (without either it stands alone)");
+        rc = err_set (err, ERR_INVALID,
+                      "META without BANK: a site of a grid charges through the "
+                      "grid's bank (without either it stands alone)");
     if (rc == 0 && s->meta_count > 0 && !s->gridmap)
         rc = err_set (err, ERR_INVALID, "META without GRIDMAP: nobody of the grid has an account");
     if (rc == 0 && s->advertise)
@@ -443,8 +585,8 @@ static int settings_check (struct settings *s, bool partial, struct err *err)
         rc = err_set (err, ERR_INVALID, "CHECKPOINTHOOK %s: %s", s->checkpoint_hook,
                       strerror (errno));
     if (rc == 0 && !partial) /* Maui's own file leaves the nodes to the resource manager */
-        rc = settings_mode_check (
-            &s->mode, s->rm_type == SETTINGS_RM_SLURM ? 1 : s->nodes.node_count, err);
+        rc = settings_mode_check (&s->mode,
+                                  s->rm_type == SETTINGS_RM_SLURM ? 1 : s->nodes.node_count, err);
     return rc;
 }
 
@@ -493,7 +635,8 @@ const char *settings_speakers (const struct settings *settings, const char *meta
     return group ? group->names : meta;
 }
 
-const char *settings_group_first (const struct settings *settings, const char *meta, bool *group_out)
+const char *settings_group_first (const struct settings *settings, const char *meta,
+                                  bool *group_out)
 {
     const struct settings_group *group = settings_group_of (settings, meta);
     *group_out = group != NULL;

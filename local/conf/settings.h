@@ -24,8 +24,8 @@ enum {
 
 /* Of a job that is about to start while the bank does not answer; by CANCEL also one that is refused. */
 enum am_action {
-    AM_WAIT,   /* on its nodes, until it does */
-    AM_NONE,   /* started without a hold */
+    AM_WAIT, /* on its nodes, until it does */
+    AM_NONE, /* started without a hold */
     AM_DEFER,
     AM_CANCEL,
 };
@@ -37,8 +37,8 @@ enum am_node_failure {
 };
 
 struct settings_am {
-    int action;       /* enum am_action: JFACTION */
-    bool defer;       /* DEFERJOBONFAILURE */
+    int action;          /* enum am_action: JFACTION */
+    bool defer;          /* DEFERJOBONFAILURE */
     duration_us timeout; /* TIMEOUT: an answer that takes longer is none */
     duration_us flush;   /* FLUSHINTERVAL: running jobs are charged so often; TIME_US_MAX: never */
     duration_us anchors; /* ANCHORINTERVAL: a block of the bank's history is kept so often */
@@ -54,17 +54,17 @@ enum am_action settings_am_away (const struct settings_am *am);
  * above it says. What Maui has words for is not here: nodes and hours are reservations whose list has !GRID (SRCFG), what runs at
  * one time is a limit of the QoS that QDEF gives. 0 or NULL: not limited. Strings are the conf's. */
 struct settings_grid {
-    char *meta;                /* "DEFAULT" or its name; owned */
-    duration_us lease;         /* MAXLEASE */
-    duration_us ahead;         /* MAXAHEAD: a slot begins no later than this from now */
-    duration_us wall;          /* MAXJOBWALLTIME */
-    int64_t procs_each;        /* MAXPROCPERJOB: of one component */
-    int64_t procs;             /* MAXPROC: of slots and running jobs, at any moment */
-    int64_t share;             /* SHARE: the same in percent of the site's processors */
-    credit_micro price;        /* MINPRICE: per processor-second */
-    const char *qos_default;   /* QDEF: of jobs that ask for none */
-    const char *qos;           /* QLIST, and so on: names, !names, "ALL" */
-    const char *users;         /* identities or local accounts */
+    char *meta;              /* "DEFAULT" or its name; owned */
+    duration_us lease;       /* MAXLEASE */
+    duration_us ahead;       /* MAXAHEAD: a slot begins no later than this from now */
+    duration_us wall;        /* MAXJOBWALLTIME */
+    int64_t procs_each;      /* MAXPROCPERJOB: of one component */
+    int64_t procs;           /* MAXPROC: of slots and running jobs, at any moment */
+    int64_t share;           /* SHARE: the same in percent of the site's processors */
+    credit_micro price;      /* MINPRICE: per processor-second */
+    const char *qos_default; /* QDEF: of jobs that ask for none */
+    const char *qos;         /* QLIST, and so on: names, !names, "ALL" */
+    const char *users;       /* identities or local accounts */
     const char *accounts;
     const char *classes;
 };
@@ -83,7 +83,7 @@ enum sim_submission { SIM_NORMAL, SIM_CONSTANTJOBDEPTH, SIM_CONSTANTPSDEPTH };
 enum sim_flag { SIM_IGNCLASS = 1, SIM_IGNQOS = 2, SIM_IGNFEATURES = 4 };
 
 struct settings_sim {
-    const char *workload; /* SIMWORKLOADTRACEFILE; NULL: jobs come by msub only */
+    const char *workload;  /* SIMWORKLOADTRACEFILE; NULL: jobs come by msub only */
     const char *resources; /* SIMRESOURCETRACEFILE; NULL: NODECFG's nodes */
     int submission;
     int64_t initial_depth;
@@ -98,8 +98,8 @@ struct settings_sim {
 };
 
 struct settings_mode {
-    int mode;      /* enum server_mode */
-    bool mode_set; /* by the file */
+    int mode;               /* enum server_mode */
+    bool mode_set;          /* by the file */
     const char *production; /* STATEDIR of the scheduler that TEST follows; NULL: none */
     struct settings_sim sim;
 };
@@ -132,13 +132,13 @@ struct settings_stage {
 /* --- NOTIFICATIONEVENTS: what an administrator should hear of at once --------------------------- */
 
 enum notify_event { /* bits of settings.notify_events */
-    NOTIFY_JOB_FAILURE = 1 << 0,
-    NOTIFY_NODE_DOWN = 1 << 1,
-    NOTIFY_BANK_DOWN = 1 << 2,
-    NOTIFY_RES_UNFILLED = 1 << 3,
-    NOTIFY_BANK_HISTORY = 1 << 4,
-    NOTIFY_BANK_DENIED = 1 << 5,
-    NOTIFY_ALL = (1 << 6) - 1,
+                    NOTIFY_JOB_FAILURE = 1 << 0,
+                    NOTIFY_NODE_DOWN = 1 << 1,
+                    NOTIFY_BANK_DOWN = 1 << 2,
+                    NOTIFY_RES_UNFILLED = 1 << 3,
+                    NOTIFY_BANK_HISTORY = 1 << 4,
+                    NOTIFY_BANK_DENIED = 1 << 5,
+                    NOTIFY_ALL = (1 << 6) - 1,
 };
 
 /* --- the whole ---------------------------------------------------------------------------- */
@@ -199,25 +199,25 @@ struct settings {
     duration_us horizon;
     duration_us lease_max;
     duration_us replay_window; /* REPLAYWINDOW: no signed job is taken so long after it was made */
-    duration_us start_grace;  /* STARTGRACE: a firm part without START is released after this */
-    duration_us kill_grace;   /* KILLGRACE */
-    int64_t output_max_mb;    /* JOBOUTPUTMAX: of stdout and stderr together; 0: no limit */
+    duration_us start_grace;   /* STARTGRACE: a firm part without START is released after this */
+    duration_us kill_grace;    /* KILLGRACE */
+    int64_t output_max_mb;     /* JOBOUTPUTMAX: of stdout and stderr together; 0: no limit */
     duration_us clock_tolerance; /* CLOCKTOLERANCE: how far a peer's slot may lie in our past */
-    struct settings_am am;     /* AMCFG */
-    duration_us bank_patience; /* BANKPATIENCE: PREPARE says NO after this without an answer */
+    struct settings_am am;       /* AMCFG */
+    duration_us bank_patience;   /* BANKPATIENCE: PREPARE says NO after this without an answer */
     bool cgroups;
-    const char *notify_program; /* NOTIFICATIONPROGRAM; NULL: none */
-    const char *notify_account; /* NOTIFICATIONACCOUNT: it runs as that */
-    const char *notify_url;     /* NOTIFICATIONURL; NULL: none */
-    unsigned notify_events;     /* NOTIFICATIONEVENTS: enum notify_event; none in the file: all */
-    const char *stat_dir;    /* STATDIR; NULL: stats in the state directory */
-    duration_us job_purge;   /* JOBPURGETIME: ended jobs are forgotten after this */
-    duration_us history_time; /* HISTORYTIME: and their history after this; TIME_US_MAX: never */
+    const char *notify_program;  /* NOTIFICATIONPROGRAM; NULL: none */
+    const char *notify_account;  /* NOTIFICATIONACCOUNT: it runs as that */
+    const char *notify_url;      /* NOTIFICATIONURL; NULL: none */
+    unsigned notify_events;      /* NOTIFICATIONEVENTS: enum notify_event; none in the file: all */
+    const char *stat_dir;        /* STATDIR; NULL: stats in the state directory */
+    duration_us job_purge;       /* JOBPURGETIME: ended jobs are forgotten after this */
+    duration_us history_time;    /* HISTORYTIME: and their history after this; TIME_US_MAX: never */
     struct settings_stage stage; /* STAGE… */
     const char *checkpoint_hook; /* CHECKPOINTHOOK; NULL: none */
     const char *checkpoint_account; /* CHECKPOINTACCOUNT; NULL: the job's own */
-    int node_failure;            /* enum node_failure: JOBACTIONONNODEFAILURE */
-    int rm_type; /* enum settings_rm */
+    int node_failure;               /* enum node_failure: JOBACTIONONNODEFAILURE */
+    int rm_type;                    /* enum settings_rm */
     struct settings_slurm slurm;
     struct settings_cap caps[SETTINGS_CAPS_MAX];
     uint32_t cap_count;
@@ -241,7 +241,8 @@ const char *settings_speakers (const struct settings *settings, const char *meta
 /* The group that has it; NULL: none. */
 const struct settings_group *settings_group_of (const struct settings *settings, const char *meta);
 /* The first of its group, or it itself. */
-const char *settings_group_first (const struct settings *settings, const char *meta, bool *group_out);
+const char *settings_group_first (const struct settings *settings, const char *meta,
+                                  bool *group_out);
 /* Likewise of GRIDCFG; NULL: nothing is said. */
 const struct settings_grid *settings_grid_of (const struct settings *settings, const char *meta);
 

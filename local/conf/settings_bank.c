@@ -26,11 +26,21 @@ static int set_machine (void *target, const struct conf_value *value, struct err
 const struct conf_param settings_am_attrs[] = {
     {.name = "JFACTION", .type = CONF_WORD, .offset = AT (action), .words = actions},
     {.name = "DEFERJOBONFAILURE", .type = CONF_BOOL, .offset = AT (defer)},
-    {.name = "TIMEOUT", .type = CONF_DURATION, .offset = AT (timeout), .min = US_PER_S,
+    {.name = "TIMEOUT",
+     .type = CONF_DURATION,
+     .offset = AT (timeout),
+     .min = US_PER_S,
      .max = 600 * US_PER_S},
-    {.name = "FLUSHINTERVAL", .type = CONF_DURATION, .offset = AT (flush), .min = US_PER_S,
-     .max = INT64_MAX / 4, .flags = CONF_F_INFINITY},
-    {.name = "ANCHORINTERVAL", .type = CONF_DURATION, .offset = AT (anchors), .min = US_PER_S,
+    {.name = "FLUSHINTERVAL",
+     .type = CONF_DURATION,
+     .offset = AT (flush),
+     .min = US_PER_S,
+     .max = INT64_MAX / 4,
+     .flags = CONF_F_INFINITY},
+    {.name = "ANCHORINTERVAL",
+     .type = CONF_DURATION,
+     .offset = AT (anchors),
+     .min = US_PER_S,
      .max = 30 * 24 * 3600 * US_PER_S},
     {.name = "NODEFAILURE", .type = CONF_WORD, .offset = AT (node_failure), .words = failures},
     {.name = "MACHINE", .type = CONF_CALL, .set = set_machine},
@@ -43,14 +53,17 @@ const struct conf_param settings_am_attrs[] = {
     CONF_TOLD ("WIREPROTOCOL", elsewhere),
     CONF_TOLD ("SOCKETPROTOCOL", elsewhere),
     CONF_TOLD ("CHARGERATE", elsewhere),
-    CONF_TOLD ("APPENDMACHINENAME", "an account is the same on all sites; the bank knows which site charges"),
-    CONF_TOLD ("FALLBACKACCOUNT", "accounts have their fallbacks at the bank, also one site's own (nui account)"),
+    CONF_TOLD ("APPENDMACHINENAME",
+               "an account is the same on all sites; the bank knows which site charges"),
+    CONF_TOLD ("FALLBACKACCOUNT",
+               "accounts have their fallbacks at the bank, also one site's own (nui account)"),
     {.name = NULL},
 };
 
 void settings_am_init (struct settings_am *am)
 {
-    *am = (struct settings_am){.action = AM_WAIT, .timeout = 10 * US_PER_S,
+    *am = (struct settings_am){.action = AM_WAIT,
+                               .timeout = 10 * US_PER_S,
                                .flush = 24 * 3600 * US_PER_S,
                                .anchors = 3600 * US_PER_S};
 }

@@ -10,16 +10,24 @@ enum { NAME_BYTES = 256 };
 static const char separators[] = ", \t";
 
 #define AT(field) offsetof (struct settings_grid, field)
-#define LIST(key, field) {.name = key, .type = CONF_STRING, .offset = AT (field)}
+#define LIST(key, field)                                                                           \
+    {                                                                                              \
+        .name = key, .type = CONF_STRING, .offset = AT (field)                                     \
+    }
 #define TIME(key, field)                                                                           \
-    {.name = key, .type = CONF_DURATION, .offset = AT (field), .min = US_PER_S,                    \
-     .max = INT64_MAX / 4}
+    {                                                                                              \
+        .name = key, .type = CONF_DURATION, .offset = AT (field), .min = US_PER_S,                 \
+        .max = INT64_MAX / 4                                                                       \
+    }
 
 const struct conf_param settings_grid_attrs[] = {
     TIME ("MAXLEASE", lease),
     TIME ("MAXAHEAD", ahead),
     TIME ("MAXJOBWALLTIME", wall),
-    {.name = "MAXPROCPERJOB", .type = CONF_INT, .offset = AT (procs_each), .min = 1,
+    {.name = "MAXPROCPERJOB",
+     .type = CONF_INT,
+     .offset = AT (procs_each),
+     .min = 1,
      .max = INT32_MAX},
     {.name = "MAXPROC", .type = CONF_INT, .offset = AT (procs), .min = 1, .max = INT32_MAX},
     {.name = "SHARE", .type = CONF_INT, .offset = AT (share), .min = 1, .max = 100},
@@ -50,8 +58,8 @@ bool settings_grid_lists (const char *text, const char *name, const char *other)
     char one[NAME_BYTES];
     bool denies, admits = false, some = false;
     while (text && entry (&text, &denies, one)) {
-        bool fits = strcmp (one, name) == 0 || strcmp (one, other) == 0 ||
-                    strcasecmp (one, "ALL") == 0;
+        bool fits =
+            strcmp (one, name) == 0 || strcmp (one, other) == 0 || strcasecmp (one, "ALL") == 0;
         if (fits && denies)
             return false;
         admits = admits || fits;

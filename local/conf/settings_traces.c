@@ -79,8 +79,7 @@ static bool listed (const char *list, const char *name)
 }
 
 /* Its own features, and by name what it satisfies of what the jobs ask: "class:batch", "mem>=512". */
-static char *features_text (const struct workload *w, const struct node_spec *spec,
-                            const char *own)
+static char *features_text (const struct workload *w, const struct node_spec *spec, const char *own)
 {
     struct strbuf b = STRBUF_INIT;
     strbuf_puts (&b, own);

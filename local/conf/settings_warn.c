@@ -21,8 +21,11 @@ struct attribute {
 
 static struct conf_value place_of (const struct attribute *a)
 {
-    return (struct conf_value){.conf = a->conf, .key = a->entry->key, .index = a->entry->index,
-                               .attr = *a->name ? a->name : NULL, .line = a->entry->line};
+    return (struct conf_value){.conf = a->conf,
+                               .key = a->entry->key,
+                               .index = a->entry->index,
+                               .attr = *a->name ? a->name : NULL,
+                               .line = a->entry->line};
 }
 
 /* Calls fn for each attribute of every line. */
@@ -146,8 +149,7 @@ static void qlist_look (const struct attribute *a, void *arg)
         size_t n = strcspn (p, ":,&^ \t\"");
         if (n > (size_t)(end - p))
             n = (size_t)(end - p);
-        s->contains = s->contains ||
-                      (n == s->of->value_len && strncmp (p, s->of->value, n) == 0);
+        s->contains = s->contains || (n == s->of->value_len && strncmp (p, s->of->value, n) == 0);
         p += n + 1;
     }
 }
@@ -184,7 +186,8 @@ static void together_check (const struct attribute *a, void *arg)
         conf_note_add (&place, "has no effect: RESERVATIONPOLICY is NEVER");
     } else if (!*a->name && strcasecmp (a->entry->key, "RESERVATIONDEPTH") == 0 &&
                policy->backfill_policy == BACKFILL_NONE) {
-        conf_note_add (&place, "has no effect: BACKFILLPOLICY is NONE, which makes no reservations");
+        conf_note_add (&place,
+                       "has no effect: BACKFILLPOLICY is NONE, which makes no reservations");
     }
 }
 

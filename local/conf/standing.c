@@ -20,7 +20,7 @@ struct instance {
     uint64_t rsv;
     time_us start, end;
     uint32_t wanted;
-    time_us used; /* when somebody was last seen in it */
+    time_us used;  /* when somebody was last seen in it */
     bool in_use;   /* IDLETIME: when we last looked */
     bool given_up; /* IDLETIME: not made again for this time */
 };
@@ -58,10 +58,12 @@ void standing_destroy (struct standing *st)
 /* Seconds after the midnight that begins a local day, as the wall clock counts them. */
 static time_us local_moment (const struct tm *day, int days, int64_t seconds)
 {
-    struct tm t = {.tm_year = day->tm_year, .tm_mon = day->tm_mon,
+    struct tm t = {.tm_year = day->tm_year,
+                   .tm_mon = day->tm_mon,
                    .tm_mday = day->tm_mday + days + (int)(seconds / 86400),
                    .tm_hour = (int)(seconds % 86400 / 3600),
-                   .tm_min = (int)(seconds % 3600 / 60), .tm_sec = (int)(seconds % 60),
+                   .tm_min = (int)(seconds % 3600 / 60),
+                   .tm_sec = (int)(seconds % 60),
                    .tm_isdst = -1};
     return (time_us)mktime (&t) * US_PER_S;
 }
@@ -293,7 +295,10 @@ static void make (struct standing *st, struct cluster *c, const struct policy_st
     ask.start = start > now ? start : now;
     ask.end = end;
     struct req req = ask.req;
-    struct instance one = {.hash = s->hash, .start = start, .end = end, .wanted = wanted,
+    struct instance one = {.hash = s->hash,
+                           .start = start,
+                           .end = end,
+                           .wanted = wanted,
                            .used = ask.start,
                            .rsv = RSV_STANDING_BASE | (uint64_t)which << 40 |
                                   (++st->serial & ((UINT64_C (1) << 40) - 1))};
@@ -302,10 +307,18 @@ static void make (struct standing *st, struct cluster *c, const struct policy_st
     int rc = cluster_rsv_place (c, &ask, now, arena, &place, &err);
     if (rc == 0) {
         req.tasks = place.task_sum;
-        struct rsv_spec spec = {.id = {one.rsv}, .kind = RSV_ADMIN, .start = place.start,
-                                .end = place.end, .req_count = 1, .req = &req, .flags = s->flags,
-                                .acl_count = s->acl_count, .acl = s->acl, .owned = s->owned,
-                                .owner = s->owner, .placed = true};
+        struct rsv_spec spec = {.id = {one.rsv},
+                                .kind = RSV_ADMIN,
+                                .start = place.start,
+                                .end = place.end,
+                                .req_count = 1,
+                                .req = &req,
+                                .flags = s->flags,
+                                .acl_count = s->acl_count,
+                                .acl = s->acl,
+                                .owned = s->owned,
+                                .owner = s->owner,
+                                .placed = true};
         if (st->site.named)
             spec.group = st->site.named (st->site.self, s->name).v;
         rc = cluster_rsv_create (c, &spec, &place.allocation, now, &err);
@@ -352,8 +365,10 @@ static bool in_use (const struct cluster *c, const struct rsv_view *view)
         uint8_t affinity;
         if (cluster_job_get (c, id[i], &job, NULL) != 0)
             continue;
-        struct who who = {.walltime = job.spec->walltime_limit, .procs = job.procs,
-                          .attrs = job.spec->attrs, .named = job.spec->reservation};
+        struct who who = {.walltime = job.spec->walltime_limit,
+                          .procs = job.procs,
+                          .attrs = job.spec->attrs,
+                          .named = job.spec->reservation};
         memcpy (who.cred, job.spec->cred, sizeof who.cred);
         for (uint32_t a = 0; a < job.allocation.count && !used; a++)
             for (uint32_t k = 0; k < view->allocation.count && !used; k++)
@@ -465,8 +480,8 @@ bool standing_get (const struct standing *st, const struct cluster *c, uint64_t 
         const struct policy_standing *s = policy_of (cluster_policy (c), i);
         if (!s || cluster_rsv_get (c, (struct rsv_id){rsv}, &view, NULL) != 0)
             return false;
-        *out = (struct standing_view){.policy = s, .wanted = i->wanted,
-                                      .have = have_of (c, &view, s->whole), .rsv = {rsv}};
+        *out = (struct standing_view){
+            .policy = s, .wanted = i->wanted, .have = have_of (c, &view, s->whole), .rsv = {rsv}};
         for (uint32_t j = 0; j < st->count; j++)
             out->index += strcmp (st->list[j].name, i->name) == 0 && st->list[j].start < i->start;
         return true;

@@ -18,7 +18,7 @@ struct reader {
         bool said, done, doing;
         uint32_t node_count;
         struct node_id *node;
-    } *sw; /* by number in place->sw */
+    } * sw; /* by number in place->sw */
 };
 
 static int word_take (struct reader *r, struct one_switch **at, char *word, uint32_t line,
@@ -114,8 +114,8 @@ static int resolve (struct reader *r, struct one_switch *s, struct err *err)
         } else if (s->nodes) {
             nodes_add (r, s, &id, 1);
         } else if (n == STRTAB_NONE || !r->sw[n].said) {
-            rc = err_set (err, ERR_NOT_FOUND, "topology line %u: there is no switch %.60s",
-                          s->line, name[i]);
+            rc = err_set (err, ERR_NOT_FOUND, "topology line %u: there is no switch %.60s", s->line,
+                          name[i]);
         } else {
             rc = resolve (r, &r->sw[n], err);
             if (r->sw[n].level >= s->level)

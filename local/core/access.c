@@ -319,8 +319,8 @@ static struct access_key key_of (const struct access *a, const struct who *who)
     memset (&key, 0, sizeof key);
     for (int k = 0; k < CRED_KINDS; k++) {
         uint32_t id = who->cred[k];
-        key.cred[k] = id < a->cred_count[k] && a->first[k][id + 1] > a->first[k][id] ? id
-                                                                                     : CRED_NONE;
+        key.cred[k] =
+            id < a->cred_count[k] && a->first[k][id + 1] > a->first[k][id] ? id : CRED_NONE;
     }
     key.range[0] = range_of (a, 0, who->walltime);
     key.range[1] = range_of (a, 1, who->procs);
@@ -415,8 +415,10 @@ uint32_t access_shared (struct cluster *c)
 
 struct who access_who (const struct cluster *c, const struct job *job)
 {
-    struct who who = {.walltime = job->spec.walltime_limit, .procs = job->procs,
-                      .attrs = job->spec.attrs, .named = job->spec.reservation};
+    struct who who = {.walltime = job->spec.walltime_limit,
+                      .procs = job->procs,
+                      .attrs = job->spec.attrs,
+                      .named = job->spec.reservation};
 
     who.attrs |= (job->spec.flags & JOB_PREEMPTOR ? JOBATTR_PREEMPTOR : 0) |
                  (job->spec.flags & JOB_PREEMPTEE ? JOBATTR_PREEMPTEE : 0) |
@@ -550,7 +552,8 @@ void access_settle (struct cluster *c)
 /* --- why not -------------------------------------------------------------------------------- */
 
 /* Tasks of the shape for which there is room in reservations that do not let it in; the first of these. */
-static uint64_t barred_count (const struct cluster *c, const struct shape *s, struct rsv_id *rsv_out)
+static uint64_t barred_count (const struct cluster *c, const struct shape *s,
+                              struct rsv_id *rsv_out)
 {
     const struct access *a = c->access;
     uint64_t tasks = 0;

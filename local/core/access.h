@@ -31,9 +31,9 @@ struct access_class {
 
 /* What one reservation keeps on one node. */
 struct fence {
-    uint32_t rsv;   /* place in access.open */
-    bool whole;     /* all that is there, whatever it is */
-    uint32_t part;  /* its own number among those that are not whole */
+    uint32_t rsv;  /* place in access.open */
+    bool whole;    /* all that is there, whatever it is */
+    uint32_t part; /* its own number among those that are not whole */
     time_us start, end;
     struct resources keep; /* where not whole */
 };

@@ -11,8 +11,7 @@ static bool resources_known (const struct cluster *c, const struct resources *r)
 
     for (uint32_t d = 0; d < RES_MAX; d++)
         sign |= r->v[d];
-    return sign >= 0 &&
-           memcmp (r->v + c->dims, none.v, (RES_MAX - c->dims) * sizeof *none.v) == 0;
+    return sign >= 0 && memcmp (r->v + c->dims, none.v, (RES_MAX - c->dims) * sizeof *none.v) == 0;
 }
 
 int req_check (const struct cluster *c, const struct req *req, uint32_t index, struct err *err)
@@ -41,8 +40,8 @@ int req_check (const struct cluster *c, const struct req *req, uint32_t index, s
                         "not known",
                         index, req->access, req->hosts, req->nodeset, req->partition);
     if (req->tasks_per_node > 0 && req->tasks % req->tasks_per_node != 0)
-        return err_set (err, ERR_INVALID, "req %u: %u tasks cannot be spread as %u per node",
-                        index, req->tasks, req->tasks_per_node);
+        return err_set (err, ERR_INVALID, "req %u: %u tasks cannot be spread as %u per node", index,
+                        req->tasks, req->tasks_per_node);
     return 0;
 }
 
@@ -98,14 +97,14 @@ int allocation_check (const struct cluster *c, const struct req *req, uint32_t r
             return err_set (err, ERR_INVALID, "allocation: node %u of %u", p->node.v,
                             c->node_count);
         if (p->req >= req_count || p->tasks == 0)
-            return err_set (err, ERR_INVALID, "allocation: item %u names req %u of %u, %u tasks",
-                            i, p->req, req_count, p->tasks);
+            return err_set (err, ERR_INVALID, "allocation: item %u names req %u of %u, %u tasks", i,
+                            p->req, req_count, p->tasks);
         tasks[p->req] += p->tasks;
     }
     for (uint32_t r = 0; r < req_count; r++) {
         if (tasks[r] != req[r].tasks)
-            return err_set (err, ERR_INVALID, "allocation: req %u asks for %u tasks and gets %u",
-                            r, req[r].tasks, tasks[r]);
+            return err_set (err, ERR_INVALID, "allocation: req %u asks for %u tasks and gets %u", r,
+                            req[r].tasks, tasks[r]);
     }
     return 0;
 }

@@ -22,7 +22,8 @@ struct fill {
     uint32_t count;
     enum limit_level level;
     enum plan_phase phase;
-    bool (*next) (struct fill *f); /* opens another window; false: there is none. NULL: counted_go */
+    bool (*next) (
+        struct fill *f); /* opens another window; false: there is none. NULL: counted_go */
 
     /* the window that is being filled, with the n of `own` that may fit in it */
     duration_us length;
@@ -102,7 +103,8 @@ static void tell (struct pass *p, uint32_t i, enum reason_code code, int64_t hav
 /* Does some reservation let the job in? */
 static bool admitted (const struct pass *p, uint32_t slot, const struct job_hot *hot)
 {
-    return (hot->shape == SLOT_NONE ? job_at (p->c, slot)->access : p->c->shape[hot->shape].access) != 0;
+    return (hot->shape == SLOT_NONE ? job_at (p->c, slot)->access
+                                    : p->c->shape[hot->shape].access) != 0;
 }
 
 static void candidates_gather (struct fill *f)
@@ -129,7 +131,8 @@ static void candidates_gather (struct fill *f)
             tell (p, i, REASON_DEPTH, p->policy->backfill_depth, TIME_US_NONE);
             continue;
         }
-        if (space_lacks (p, hot) || space_unlicensed (p, slot, hot)) /* too little even for a moment */
+        if (space_lacks (p, hot) ||
+            space_unlicensed (p, slot, hot)) /* too little even for a moment */
             continue;
         if (qos_flags (p, slot) & QOS_NOBF) {
             tell (p, i, REASON_NO_BACKFILL, 0, TIME_US_NONE);
@@ -188,20 +191,19 @@ static void greedy_try (struct greedy *g, uint32_t i, int64_t room, double sum)
     if (g->p->c->hot[g->list[i].slot].procs <= room) {
         g->tries--;
         g->taken[i] = 1;
-        greedy_try (g, i + 1, room - g->p->c->hot[g->list[i].slot].procs,
-                    sum + g->list[i].metric);
+        greedy_try (g, i + 1, room - g->p->c->hot[g->list[i].slot].procs, sum + g->list[i].metric);
         g->taken[i] = 0;
     }
     greedy_try (g, i + 1, room, sum);
 }
 
 /* Keeps of list (sorted by metric) the best combination of at most room processors. */
-static uint32_t greedy_select (struct pass *p, struct candidate *list, uint32_t count,
-                               int64_t room)
+static uint32_t greedy_select (struct pass *p, struct candidate *list, uint32_t count, int64_t room)
 {
     enum { DEEPEST = 256 }; /* of recursion; later ones only fill what is left */
-    struct greedy g = {list, p, count < DEEPEST ? count : DEEPEST,
-                       p->policy->backfill_max_schedules, NULL, NULL, -1, NULL};
+    struct greedy g = {
+        list, p,   count < DEEPEST ? count : DEEPEST, p->policy->backfill_max_schedules, NULL, NULL,
+        -1,   NULL};
     uint32_t kept = 0;
 
     g.taken = arena_zalloc (p->scratch, g.count + 1);

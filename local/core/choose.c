@@ -199,9 +199,10 @@ static void pick_best (struct timeline *tl, struct candidate *list, uint32_t cou
 static uint32_t next_falling (const struct timeline *tl, const struct shape *s, time_us start,
                               uint32_t n)
 {
-    return next_of (tl, s, tl->falls, start <= tl->now        ? tl->c->open.word
-                                      : start == tl->reach_at ? tl->reach
-                                                              : NULL,
+    return next_of (tl, s, tl->falls,
+                    start <= tl->now        ? tl->c->open.word
+                    : start == tl->reach_at ? tl->reach
+                                            : NULL,
                     n);
 }
 
@@ -214,9 +215,9 @@ static void pick_by_key (struct timeline *tl, const struct shape *s, time_us sta
     struct candidate *list;
     uint32_t low = 0, high = tl->node_count; /* with a key from below, without from above */
     /* A lane that does not fall stays free: the worst key, and perhaps it need not be looked at. */
-    bool lazy = choice == CHOICE_SOON_ENDING ||
-                (choice == CHOICE_POLICY &&
-                 tl->c->policy->node_allocation == NODEALLOC_LASTAVAILABLE);
+    bool lazy =
+        choice == CHOICE_SOON_ENDING ||
+        (choice == CHOICE_POLICY && tl->c->policy->node_allocation == NODEALLOC_LASTAVAILABLE);
 
     if (tl->candidate == NULL)
         tl->candidate = arena_alloc (tl->arena, (tl->node_count + 1) * sizeof *list);
@@ -270,8 +271,8 @@ static void pick_by_policy (struct timeline *tl, const struct shape *s, time_us 
         (void)pick_contiguous (tl, s, start, end, pick);
     } else if (choice == CHOICE_POLICY && p->node_allocation == NODEALLOC_MAXBALANCE) {
         pick_balanced (tl, s, start, end, pick);
-    } else if (choice == CHOICE_POLICY && (p->node_allocation == NODEALLOC_LOCAL ||
-                                           p->task_distribution == TASKDIST_LOCAL)) {
+    } else if (choice == CHOICE_POLICY &&
+               (p->node_allocation == NODEALLOC_LOCAL || p->task_distribution == TASKDIST_LOCAL)) {
         pick_local (tl, s, start, end, pick);
     } else if (p->task_distribution == TASKDIST_PACK ||
                p->task_distribution == TASKDIST_ROUNDROBIN) {
@@ -451,8 +452,8 @@ bool timeline_choose_again (struct timeline *tl, struct arena *arena, const stru
     tl->only = few;
     chosen = choose_all (tl, arena, w, start, duration, CHOICE_POLICY, out);
     tl->only = NULL;
-    return chosen && !trail_worse (tl, &before, trail->worst_affinity, trail->worst_key,
-                                   trail->worst_node);
+    return chosen &&
+           !trail_worse (tl, &before, trail->worst_affinity, trail->worst_key, trail->worst_node);
 }
 
 /* The first moment from `at` on at which each req alone, and the licences, would do: necessary. */

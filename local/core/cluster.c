@@ -19,8 +19,8 @@ static void policy_take (struct cluster *c, const struct policy *policy)
     for (uint32_t kind = 0; kind < CRED_KINDS && policy->fs_policy != FS_NONE; kind++) {
         for (uint32_t i = 0; i < policy->cred_count[kind]; i++) {
             enum fs_target_type type = policy->cred[kind][i].fs_target_type;
-            c->fs_capped = c->fs_capped || type == FS_TARGET_CAP_ABSOLUTE ||
-                           type == FS_TARGET_CAP_RELATIVE;
+            c->fs_capped =
+                c->fs_capped || type == FS_TARGET_CAP_ABSOLUTE || type == FS_TARGET_CAP_RELATIVE;
         }
     }
     free (c->rank);
@@ -34,8 +34,8 @@ struct cluster *cluster_create (const struct policy *policy, const struct cluste
     struct cluster *c = NULL;
 
     if (gres > RES_MAX - RES_GRES0) {
-        err_set (err, ERR_LIMIT, "cluster: %u kinds of generic resources asked, at most %u",
-                 gres, (unsigned)(RES_MAX - RES_GRES0));
+        err_set (err, ERR_LIMIT, "cluster: %u kinds of generic resources asked, at most %u", gres,
+                 (unsigned)(RES_MAX - RES_GRES0));
         return NULL;
     }
     if (!policy->sealed) {
@@ -203,7 +203,8 @@ time_us cluster_next_wakeup (const struct cluster *c, time_us now)
         }
         sooner (job->retry_until, now, &best);
         if (job->spec.deadline) /* when it is lost */
-            sooner (job->spec.deadline - length_least (c, job->spec.walltime_limit) + 1, now, &best);
+            sooner (job->spec.deadline - length_least (c, job->spec.walltime_limit) + 1, now,
+                    &best);
     }
     for (uint32_t i = 0; i < c->run_count && c->policy->max_overrun != TIME_US_MAX; i++) {
         time_us end = time_add (c->run[i].end, c->policy->max_overrun);

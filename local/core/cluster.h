@@ -44,8 +44,8 @@ uint64_t cluster_version (const struct cluster *cluster);
 int cluster_node_add (struct cluster *cluster, const struct node_spec *spec, time_us now,
                       struct node_id *out, struct err *err);
 /* New configuration. What is dedicated there stays so, even if it is now more than there is. */
-int cluster_node_update (struct cluster *cluster, struct node_id node,
-                         const struct node_spec *spec, time_us now, struct err *err);
+int cluster_node_update (struct cluster *cluster, struct node_id node, const struct node_spec *spec,
+                         time_us now, struct err *err);
 int cluster_node_state_set (struct cluster *cluster, struct node_id node, enum node_state state,
                             time_us now, struct err *err);
 /* Load average in thousandths: NODEALLOCATIONPOLICY CPULOAD, NODELOADPOLICY, NODEAVAILABILITYPOLICY. */
@@ -79,8 +79,7 @@ void cluster_totals (const struct cluster *cluster, struct resources *configured
 /* More columns of generic resources (never fewer): nodes have none of them until they are updated. */
 int cluster_gres_kinds_set (struct cluster *cluster, uint32_t kinds, time_us now, struct err *err);
 /* NODECFG MAXJOB: the column of which each req of a job takes one on every node it uses; 0: none. */
-int cluster_job_column_set (struct cluster *cluster, uint32_t column, time_us now,
-                            struct err *err);
+int cluster_job_column_set (struct cluster *cluster, uint32_t column, time_us now, struct err *err);
 /* How many there are of each floating licence; fewer than are in use is allowed. */
 int cluster_licences_set (struct cluster *cluster, const int32_t *total, uint32_t kinds,
                           time_us now, struct err *err);
@@ -93,12 +92,12 @@ int cluster_hosts_define (struct cluster *cluster, const struct node_id *node, u
 
 /* What CLASSCFG and NODECFG CLASS say of one class. */
 struct class_spec {
-    uint8_t bit;         /* of node_spec.classes; UINT8_MAX: every node serves it */
-    uint8_t column;      /* of its initiators, counted from RES_GRES0 on; 0: not counted */
-    uint8_t access;      /* enum node_access; ACCESS_SITE: as the site */
-    int32_t initiators;  /* that each task takes */
-    uint32_t hosts;      /* cluster_hosts_define; 0: all */
-    uint32_t nodeset;    /* NODESET_SITE: as the site */
+    uint8_t bit;              /* of node_spec.classes; UINT8_MAX: every node serves it */
+    uint8_t column;           /* of its initiators, counted from RES_GRES0 on; 0: not counted */
+    uint8_t access;           /* enum node_access; ACCESS_SITE: as the site */
+    int32_t initiators;       /* that each task takes */
+    uint32_t hosts;           /* cluster_hosts_define; 0: all */
+    uint32_t nodeset;         /* NODESET_SITE: as the site */
     struct features features; /* for reqs that ask for none */
     struct features exclude;  /* nodes with any of these do not serve it */
 };
@@ -178,8 +177,8 @@ int cluster_job_running (struct cluster *cluster, struct job_id job, time_us sta
                          struct err *err);
 /* A starting job's launch comes later than was planned: its start is now, if its nodes are promised to nobody
  * else for all its length from now on; else ERR_CONFLICT, and nothing has changed. Costs a timeline. */
-int cluster_job_delayed (struct cluster *cluster, struct job_id job, const struct who *who, time_us now,
-                         struct err *err);
+int cluster_job_delayed (struct cluster *cluster, struct job_id job, const struct who *who,
+                         time_us now, struct err *err);
 /* The launch failed, or the job is requeued: resources are free, it is idle again, and deferred
  * when until > now. Where it was only STARTING, RESERVATIONRETRYTIME keeps its nodes for it so long:
  * nobody else is planned on them, and the job starts there as soon as it may. */
@@ -248,8 +247,8 @@ duration_us cluster_job_scaled (const struct cluster *cluster, struct job_id job
 uint32_t cluster_job_count (const struct cluster *cluster, enum job_state state);
 /* Jobs in a state: idle ones in the order of the last plan, then those it has not seen by id;
  * others by id. Writes at most cap ids; returns how many there are. */
-uint32_t cluster_job_list (const struct cluster *cluster, enum job_state state,
-                           struct job_id *out, uint32_t cap);
+uint32_t cluster_job_list (const struct cluster *cluster, enum job_state state, struct job_id *out,
+                           uint32_t cap);
 
 /* --- reservations ------------------------------------------------------------------------ */
 

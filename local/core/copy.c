@@ -5,8 +5,7 @@
 #include "local/core/state.h"
 
 /* What nodes refer to. */
-static int kinds_copy (const struct cluster *from, struct cluster *to, time_us now,
-                       struct err *err)
+static int kinds_copy (const struct cluster *from, struct cluster *to, time_us now, struct err *err)
 {
     int rc = cluster_gres_kinds_set (to, from->dims - RES_GRES0, now, err);
 
@@ -83,8 +82,7 @@ static int switches_copy (const struct cluster *from, struct cluster *to, time_u
     return rc;
 }
 
-int cluster_copy_site (const struct cluster *from, struct cluster *to, time_us now,
-                       struct err *err)
+int cluster_copy_site (const struct cluster *from, struct cluster *to, time_us now, struct err *err)
 {
     struct node_id *list = mem_zero (from->node_count + 1, sizeof *list);
     int rc;

@@ -10,14 +10,14 @@
 
 enum defer_reason {
     DEFER_NOT,
-    DEFER_NO_RESOURCES,      /* more than the whole machine has */
-    DEFER_SYSTEM_LIMITS,     /* over a limit per job */
-    DEFER_POLICY_VIOLATION,  /* its reservation is due, and it is over a soft limit by now */
-    DEFER_BANK_FAILURE,      /* the bank does not hold what it would cost */
-    DEFER_CANNOT_DEBIT,      /* its account may not be debited */
-    DEFER_RM_FAILURE,        /* the resource manager could not start it */
-    DEFER_RM_REJECT,         /* … did not want to */
-    DEFER_QOS_ACCESS,        /* its QoS is not for its credentials */
+    DEFER_NO_RESOURCES,     /* more than the whole machine has */
+    DEFER_SYSTEM_LIMITS,    /* over a limit per job */
+    DEFER_POLICY_VIOLATION, /* its reservation is due, and it is over a soft limit by now */
+    DEFER_BANK_FAILURE,     /* the bank does not hold what it would cost */
+    DEFER_CANNOT_DEBIT,     /* its account may not be debited */
+    DEFER_RM_FAILURE,       /* the resource manager could not start it */
+    DEFER_RM_REJECT,        /* … did not want to */
+    DEFER_QOS_ACCESS,       /* its QoS is not for its credentials */
     DEFER_ADMIN,
     DEFER_REASONS
 };

@@ -146,21 +146,20 @@ static bool within_active (const struct pass *p, uint32_t slot, enum limit_level
     if ((c->hot[slot].limited & LIMITED_ACTIVE) &&
         limits_active_check (c->limits, &c->lj[slot], level, p->now_s, v) != 0)
         return false;
-    return p->partition_use == NULL ||
-           partition_open (c, p->partition_use, slot, level, v) != 0;
+    return p->partition_use == NULL || partition_open (c, p->partition_use, slot, level, v) != 0;
 }
 
 /* Everything that may stand in the way of one job; its mark, and the reason where it is out. */
-static enum mark eligible_one (struct pass *p, uint32_t slot, uint32_t *blocks,
-                               struct reason *why)
+static enum mark eligible_one (struct pass *p, uint32_t slot, uint32_t *blocks, struct reason *why)
 {
     struct cluster *c = p->c;
     const struct job_hot *hot = &c->hot[slot];
     const struct limits_job *lj = &c->lj[slot];
     struct limits_violation v;
 
-    if (!hot->gate && (hot->limited & ~(LIMITED_ACTIVE | LIMITED_LICENCE)) == 0 && p->within && p->within[slot] &&
-        p->unhindered && hot->fits_serial == c->node_serial && p->partition_use == NULL)
+    if (!hot->gate && (hot->limited & ~(LIMITED_ACTIVE | LIMITED_LICENCE)) == 0 && p->within &&
+        p->within[slot] && p->unhindered && hot->fits_serial == c->node_serial &&
+        p->partition_use == NULL)
         return MARK_WAITS; /* most of them */
     if (hot->gate && gated (p, slot, why)) {
         *blocks |= why->code == REASON_HOLD ? ACCRUAL_BLOCK_HOLD : 0;
@@ -209,8 +208,8 @@ static void remember (struct pass *p, uint32_t slot, uint32_t blocks, bool over_
 {
     struct planner *pl = p->planner;
 
-    pl->verdict = mem_grow (pl->verdict, &pl->verdict_cap, pl->verdict_count + 1,
-                        sizeof *pl->verdict);
+    pl->verdict =
+        mem_grow (pl->verdict, &pl->verdict_cap, pl->verdict_count + 1, sizeof *pl->verdict);
     pl->verdict[pl->verdict_count++] = (struct verdict){slot, (uint8_t)blocks, over_soft};
 }
 
@@ -267,8 +266,7 @@ static void defer_name (struct pass *p, uint32_t slot, const struct reason *why)
         plan->defer = list;
         p->defer_cap = cap;
     }
-    plan->defer[plan->defer_count++] =
-        (struct plan_deferral){job_at (p->c, slot)->spec.id, reason};
+    plan->defer[plan->defer_count++] = (struct plan_deferral){job_at (p->c, slot)->spec.id, reason};
 }
 
 /* Its deadline is lost: no time that comes helps it. */

@@ -125,14 +125,22 @@ bool explain_cred_limit (const struct cluster *c, const uint32_t cred[CRED_KINDS
 const char *node_verdict_name (enum node_verdict verdict)
 {
     static const char *const name[NODE_VERDICTS] = {
-        [NODE_ACCEPTS] = "Accepted",       [NODE_REJECT_STATE] = "State",
-        [NODE_REJECT_PARTITION] = "Partition", [NODE_REJECT_FEATURES] = "Features",
-        [NODE_REJECT_CPU] = "CPU",         [NODE_REJECT_MEMORY] = "Memory",
-        [NODE_REJECT_SWAP] = "Swap",       [NODE_REJECT_DISK] = "Disk",
-        [NODE_REJECT_RESOURCES] = "Resources", [NODE_REJECT_BUSY] = "Busy",
-        [NODE_REJECT_RESERVED] = "ReserveTime", [NODE_REJECT_CLASS] = "Class",
-        [NODE_REJECT_HOSTS] = "HostList",  [NODE_REJECT_SET] = "NodeSet",
-        [NODE_REJECT_ACCESS] = "NodePolicy", [NODE_REJECT_LOAD] = "CPULoad",
+        [NODE_ACCEPTS] = "Accepted",
+        [NODE_REJECT_STATE] = "State",
+        [NODE_REJECT_PARTITION] = "Partition",
+        [NODE_REJECT_FEATURES] = "Features",
+        [NODE_REJECT_CPU] = "CPU",
+        [NODE_REJECT_MEMORY] = "Memory",
+        [NODE_REJECT_SWAP] = "Swap",
+        [NODE_REJECT_DISK] = "Disk",
+        [NODE_REJECT_RESOURCES] = "Resources",
+        [NODE_REJECT_BUSY] = "Busy",
+        [NODE_REJECT_RESERVED] = "ReserveTime",
+        [NODE_REJECT_CLASS] = "Class",
+        [NODE_REJECT_HOSTS] = "HostList",
+        [NODE_REJECT_SET] = "NodeSet",
+        [NODE_REJECT_ACCESS] = "NodePolicy",
+        [NODE_REJECT_LOAD] = "CPULoad",
         [NODE_REJECT_NOT_ADMITTED] = "Reserved",
     };
 
@@ -182,12 +190,12 @@ static enum node_verdict configured_verdict (const struct cluster *c, const stru
     for (uint32_t d = 0; d < c->dims; d++) {
         if ((int64_t)s->req.task.v[d] * each <= cap[d])
             continue;
-        return d == RES_PROCS              ? NODE_REJECT_CPU
-               : d == RES_MEM_MB           ? NODE_REJECT_MEMORY
-               : d == RES_SWAP_MB          ? NODE_REJECT_SWAP
-               : d == RES_DISK_MB          ? NODE_REJECT_DISK
-               : is_class_column (c, d)    ? NODE_REJECT_CLASS
-                                           : NODE_REJECT_RESOURCES;
+        return d == RES_PROCS           ? NODE_REJECT_CPU
+               : d == RES_MEM_MB        ? NODE_REJECT_MEMORY
+               : d == RES_SWAP_MB       ? NODE_REJECT_SWAP
+               : d == RES_DISK_MB       ? NODE_REJECT_DISK
+               : is_class_column (c, d) ? NODE_REJECT_CLASS
+                                        : NODE_REJECT_RESOURCES;
     }
     return NODE_ACCEPTS;
 }
@@ -283,8 +291,8 @@ int explain_nodes (struct cluster *c, struct job_id id, time_us from, time_us no
                        time_add (job->reserved_start, length_on (c, job, &job->reserved)), -1);
     for (uint32_t r = 0; r < job->spec.req_count; r++) {
         req_explain (tl, job, r, &one);
-        int64_t missing = one.feasible_procs - (int64_t)job->spec.req[r].tasks *
-                                                   job->spec.req[r].task.v[RES_PROCS];
+        int64_t missing = one.feasible_procs -
+                          (int64_t)job->spec.req[r].tasks * job->spec.req[r].task.v[RES_PROCS];
         if (missing < least) {
             least = missing;
             *out = one;
@@ -305,7 +313,6 @@ void explain_reserved (const struct cluster *c,
         const struct job *job = job_at (c, c->idle[i]);
         if (job->reserved_start != TIME_US_NONE)
             fn (arg, job->spec.id, job->reserved_start,
-                time_add (job->reserved_start, length_on (c, job, &job->reserved)),
-                &job->reserved);
+                time_add (job->reserved_start, length_on (c, job, &job->reserved)), &job->reserved);
     }
 }

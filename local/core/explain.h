@@ -39,10 +39,10 @@ bool explain_cred_limit (const struct cluster *cluster, const uint32_t cred[CRED
 /* Why a node does not take tasks of an idle job now; in the order they are looked at. */
 enum node_verdict {
     NODE_ACCEPTS,
-    NODE_REJECT_STATE,     /* down, drained, or nothing free */
+    NODE_REJECT_STATE, /* down, drained, or nothing free */
     NODE_REJECT_PARTITION,
     NODE_REJECT_FEATURES,
-    NODE_REJECT_CPU,       /* configured: never enough for one task */
+    NODE_REJECT_CPU, /* configured: never enough for one task */
     NODE_REJECT_MEMORY,
     NODE_REJECT_SWAP,
     NODE_REJECT_DISK,
@@ -54,7 +54,7 @@ enum node_verdict {
     NODE_REJECT_SET,       /* in none of the node sets that the job may be in */
     NODE_REJECT_ACCESS,    /* NODEACCESSPOLICY, MAXJOB, MAXJOBPERUSER …: others are there */
     NODE_REJECT_NOT_ADMITTED, /* reserved now, and the reservation's access list lacks the job */
-    NODE_REJECT_LOAD,      /* what is measured there leaves too little */
+    NODE_REJECT_LOAD,         /* what is measured there leaves too little */
     NODE_VERDICTS
 };
 const char *node_verdict_name (enum node_verdict verdict); /* "State", "ReserveTime" … */
@@ -62,11 +62,11 @@ const char *node_verdict_name (enum node_verdict verdict); /* "State", "ReserveT
 struct explained_nodes {
     uint32_t req;                  /* the job's req with the least room; what follows is of it */
     uint32_t count[NODE_VERDICTS]; /* nodes */
-    int64_t idle_procs;     /* free on nodes that are up */
-    int64_t feasible_procs; /* of them, those this req could use for the job's whole limit */
-    uint8_t *verdict;       /* [node]; in the arena */
-    uint32_t *tasks;        /* [node]: how many could start */
-    time_us earliest;       /* start of the whole job, not before `from`; TIME_US_NONE: never */
+    int64_t idle_procs;            /* free on nodes that are up */
+    int64_t feasible_procs;        /* of them, those this req could use for the job's whole limit */
+    uint8_t *verdict;              /* [node]; in the arena */
+    uint32_t *tasks;               /* [node]: how many could start */
+    time_us earliest; /* start of the whole job, not before `from`; TIME_US_NONE: never */
 };
 /* An idle job against all nodes; its own reservation does not stand in its way. */
 int explain_nodes (struct cluster *cluster, struct job_id job, time_us from, time_us now,

@@ -32,8 +32,12 @@ static void walk_begin (struct group_walk *w, struct timeline *tl, const struct 
                         uint64_t tasks, duration_us duration, time_us from, time_us until)
 {
 
-    *w = (struct group_walk){.tl = tl, .g = &tl->c->groups.group[s->needs.group - 1],
-                             .duration = duration, .from = from, .at = from, .tasks = tasks};
+    *w = (struct group_walk){.tl = tl,
+                             .g = &tl->c->groups.group[s->needs.group - 1],
+                             .duration = duration,
+                             .from = from,
+                             .at = from,
+                             .tasks = tasks};
     w->sum = arena_array (tl->arena, w->g->count + 1, sizeof *w->sum);
     w->moves.up = arena_array (tl->arena, tl->bound_count + 1, sizeof *w->moves.up);
     w->moves.down = arena_array (tl->arena, tl->bound_count + 1, sizeof *w->moves.down);
@@ -57,8 +61,8 @@ static bool walk_next_moment (struct group_walk *w)
     const struct timeline *tl = w->tl;
     time_us up, down;
 
-    while (w->u < tl->bound_count && (tl->bound[tl->sorted[w->u]] <= w->from ||
-                                      w->moves.up[tl->sorted[w->u]] == 0))
+    while (w->u < tl->bound_count &&
+           (tl->bound[tl->sorted[w->u]] <= w->from || w->moves.up[tl->sorted[w->u]] == 0))
         w->u++;
     while (w->d < tl->bound_count && w->moves.down[tl->sorted[w->d]] == 0)
         w->d++;
@@ -101,8 +105,8 @@ bool group_earliest (struct timeline *tl, const struct shape *s, uint64_t tasks,
     return true;
 }
 
-void group_starts (struct timeline *tl, const struct shape *s, uint64_t tasks,
-                   duration_us duration, time_us from, time_us until, interval_fn fn, void *self)
+void group_starts (struct timeline *tl, const struct shape *s, uint64_t tasks, duration_us duration,
+                   time_us from, time_us until, interval_fn fn, void *self)
 {
     struct group_walk w;
     time_us since;
@@ -148,9 +152,8 @@ static inline uint64_t sums_add (const struct node_group *g, uint32_t node, uint
 }
 
 /* Sums over nodes that are open then; stops when any set has enough (0: never). */
-static uint64_t sums_fill (struct timeline *tl, const struct shape *s,
-                           const struct node_group *g, time_us start, time_us end,
-                           uint64_t enough, uint64_t *sum)
+static uint64_t sums_fill (struct timeline *tl, const struct shape *s, const struct node_group *g,
+                           time_us start, time_us end, uint64_t enough, uint64_t *sum)
 {
     uint64_t most = 0;
     uint32_t open;
@@ -227,8 +230,7 @@ static struct ranked_set ranked_set_make (const struct node_group *g, uint32_t a
 uint32_t group_order (struct timeline *tl, const struct wanted *w, time_us start, time_us end,
                       const struct node_group_set ***out)
 {
-    const struct node_group *g =
-        &tl->c->groups.group[tl->c->shape[w->shape[0]].needs.group - 1];
+    const struct node_group *g = &tl->c->groups.group[tl->c->shape[w->shape[0]].needs.group - 1];
     uint64_t *room = arena_array (tl->arena, g->count + 1, sizeof *room);
     struct ranked_set *ranked = arena_alloc (tl->arena, (g->count + 1) * sizeof *ranked);
     bool *lacks = arena_array (tl->arena, g->count + 1, sizeof *lacks);

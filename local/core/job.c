@@ -204,8 +204,7 @@ int room_check (const struct cluster *c, const struct job *job, const struct all
                 left[d] -= (int32_t)a->item[j].tasks * other->task.v[d];
         }
         if (shape_fit (c, &c->shape[job->shape[a->item[i].req]], node, left) < a->item[i].tasks)
-            return err_set (err, ERR_CONFLICT,
-                            "job %llu: node %u has too little left for %u tasks",
+            return err_set (err, ERR_CONFLICT, "job %llu: node %u has too little left for %u tasks",
                             (unsigned long long)job->spec.id.v, node, a->item[i].tasks);
     }
     return licences_left (c, job->spec.licence, job->spec.licence_count, err);
@@ -313,10 +312,15 @@ int cluster_job_delayed (struct cluster *c, struct job_id id, const struct who *
     if (rc != 0)
         return rc;
     struct job *job = job_at (c, slot);
-    struct rsv_spec spec = {.id = {id.v}, .kind = RSV_COURTESY, .start = now, .who = who,
+    struct rsv_spec spec = {.id = {id.v},
+                            .kind = RSV_COURTESY,
+                            .start = now,
+                            .who = who,
                             .end = time_add (now, length_on (c, job, &job->allocation)),
-                            .req_count = job->spec.req_count, .req = job->spec.req,
-                            .licence_count = job->spec.licence_count, .licence = job->spec.licence};
+                            .req_count = job->spec.req_count,
+                            .req = job->spec.req,
+                            .licence_count = job->spec.licence_count,
+                            .licence = job->spec.licence};
     run_remove (c, slot); /* it is not in its own way */
     nodes_apply (c, job, &job->allocation, 1);
     rc = timeline_conflict (c, &spec, &job->allocation, now, err);
@@ -438,7 +442,8 @@ int cluster_job_end (struct cluster *c, struct job_id id, time_us now, struct er
 
 /* --- what running jobs have used ---------------------------------------------------------------- */
 
-static int find_running (const struct cluster *c, struct job_id id, uint32_t *slot_out, struct err *err)
+static int find_running (const struct cluster *c, struct job_id id, uint32_t *slot_out,
+                         struct err *err)
 {
     int rc = job_find (c, id, slot_out, err);
 
@@ -449,8 +454,8 @@ static int find_running (const struct cluster *c, struct job_id id, uint32_t *sl
     return 0;
 }
 
-int cluster_job_used (struct cluster *c, struct job_id id, duration_us cpu_time,
-                      int64_t used_micro, time_us now, struct err *err)
+int cluster_job_used (struct cluster *c, struct job_id id, duration_us cpu_time, int64_t used_micro,
+                      time_us now, struct err *err)
 {
     uint32_t slot;
     struct job *job;

@@ -47,8 +47,7 @@ uint32_t cluster_job_count (const struct cluster *c, enum job_state state)
         return c->idle_count + planned - resumed;
     if (state == JOB_SUSPENDED)
         return c->suspended_count;
-    return state == JOB_STARTING ? c->starting_count
-                                 : c->run_count - c->starting_count - planned;
+    return state == JOB_STARTING ? c->starting_count : c->run_count - c->starting_count - planned;
 }
 
 static int id_compare (const void *a, const void *b)

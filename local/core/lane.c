@@ -4,8 +4,8 @@
 
 #include "local/core/timeline_state.h"
 
-time_us free_until (const struct timeline *tl, const struct shape *s, uint32_t node,
-                           time_us end, uint32_t fit)
+time_us free_until (const struct timeline *tl, const struct shape *s, uint32_t node, time_us end,
+                    uint32_t fit)
 {
     const struct lane *lane = &tl->lane[node];
 
@@ -55,8 +55,7 @@ uint32_t bound_intern (struct timeline *tl, time_us t)
     if (low < tl->bound_count && tl->bound[tl->sorted[low]] == t)
         return tl->sorted[low];
     bounds_reserve (tl, tl->bound_count + 1);
-    memmove (tl->sorted + low + 1, tl->sorted + low,
-             (tl->bound_count - low) * sizeof *tl->sorted);
+    memmove (tl->sorted + low + 1, tl->sorted + low, (tl->bound_count - low) * sizeof *tl->sorted);
     tl->sorted[low] = tl->bound_count;
     tl->bound[tl->bound_count] = t;
     return tl->bound_count++;
@@ -95,8 +94,8 @@ bool lane_falls (const struct timeline *tl, const struct lane *lane)
     return false;
 }
 
-void occupant_change (struct timeline *tl, uint32_t node, const struct shape *s,
-                             uint32_t owner, uint32_t tasks, time_us start, time_us end, int sign)
+void occupant_change (struct timeline *tl, uint32_t node, const struct shape *s, uint32_t owner,
+                      uint32_t tasks, time_us start, time_us end, int sign)
 {
     struct occupant one = {.owner = owner,
                            .procs = tasks * (uint32_t)s->procs,
@@ -189,9 +188,10 @@ uint32_t next_of (const struct timeline *tl, const struct shape *s, const uint64
 /* At the present moment only open nodes come into question. */
 uint32_t next_node (const struct timeline *tl, const struct shape *s, time_us start, uint32_t n)
 {
-    return next_of (tl, s, start <= tl->now        ? tl->c->open.word
-                           : start == tl->reach_at ? tl->reach
-                                                   : NULL,
+    return next_of (tl, s,
+                    start <= tl->now        ? tl->c->open.word
+                    : start == tl->reach_at ? tl->reach
+                                            : NULL,
                     NULL, n);
 }
 

@@ -42,8 +42,7 @@ int licences_left (const struct cluster *c, const struct licence *list, uint32_t
     uint32_t kind = licences_lack (c, list, count);
 
     if (kind != UINT32_MAX)
-        return err_set (err, ERR_CONFLICT, "licence %u: %d are free", kind,
-                        c->licence_free[kind]);
+        return err_set (err, ERR_CONFLICT, "licence %u: %d are free", kind, c->licence_free[kind]);
     return 0;
 }
 
@@ -110,8 +109,8 @@ static void step_insert (struct timeline *tl, uint32_t at, time_us t, const int3
     }
     memmove (tl->licence + at + 1, tl->licence + at,
              (tl->licence_count - at) * sizeof *tl->licence);
-    tl->licence[at] = (struct licence_step){t, arena_memdup (tl->arena, like,
-                                                             kinds * sizeof *like)};
+    tl->licence[at] =
+        (struct licence_step){t, arena_memdup (tl->arena, like, kinds * sizeof *like)};
     tl->licence_count++;
 }
 
@@ -172,7 +171,8 @@ bool timeline_licensed (const struct timeline *tl, const struct wanted *w, time_
 {
     if (w->licence_count == 0)
         return true;
-    for (uint32_t i = step_at_time (tl, start); i < tl->licence_count && tl->licence[i].t < end; i++) {
+    for (uint32_t i = step_at_time (tl, start); i < tl->licence_count && tl->licence[i].t < end;
+         i++) {
         if (!enough (&tl->licence[i], w))
             return false;
     }

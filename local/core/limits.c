@@ -638,8 +638,8 @@ static void slack_row (const struct limits *l, const struct slack *k, uint32_t o
 
     for (uint32_t i = 0; i < k->kinds; i++) {
         enum limit_kind kind = (enum limit_kind)k->kind[i];
-        out[i] = plain->active[level][kind] -
-                 (kind == LIMIT_MINPROC ? 0 : usage_of (u, kind, now_s));
+        out[i] =
+            plain->active[level][kind] - (kind == LIMIT_MINPROC ? 0 : usage_of (u, kind, now_s));
         if (plain->active[level][LIMIT_JOB] <= usage_of (u, LIMIT_JOB, now_s))
             out[i] = INT64_MIN; /* not one more job */
     }
@@ -706,8 +706,8 @@ static uint8_t slack_allows (const struct slack *k, const struct limits_job *job
     return 1;
 }
 
-void limits_active_check_many (const struct limits *l, const struct limits_job *job,
-                               uint32_t count, enum limit_level level, int64_t now_s, uint8_t *ok)
+void limits_active_check_many (const struct limits *l, const struct limits_job *job, uint32_t count,
+                               enum limit_level level, int64_t now_s, uint8_t *ok)
 {
     struct slack k;
 

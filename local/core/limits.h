@@ -31,7 +31,7 @@ struct limits_violation {
     enum limit_kind limit;
     uint32_t object; /* enum cred_kind, LIMIT_OBJECT_SYSTEM or LIMIT_OBJECT_PARTITION */
     uint32_t id;     /* of a partition: its number - 1 */
-    bool cross; /* then for the other credential as well */
+    bool cross;      /* then for the other credential as well */
     enum cred_kind other_kind;
     uint32_t other_id;
     bool by_override; /* the value is the QoS's O… */

@@ -37,8 +37,8 @@ static int32_t measured_free (const struct cluster *c, uint32_t node, uint32_t c
 {
     const struct policy *p = c->policy;
     int32_t cap = row (c, c->cap, node)[column], used = c->usage[node].used[column];
-    int32_t most = c->node[node].max_load_milli ? c->node[node].max_load_milli
-                                                : p->node_max_load_milli;
+    int32_t most =
+        c->node[node].max_load_milli ? c->node[node].max_load_milli : p->node_max_load_milli;
 
     if (column == RES_PROCS) {
         int32_t load = c->load_milli[node];

@@ -60,8 +60,8 @@ void memo_changed (struct planner *pl, const struct allocation *a, time_us until
         memo_void (pl);
         return;
     }
-    pl->changed =
-        mem_grow (pl->changed, &pl->changed_cap, pl->changed_count + a->count + 1, sizeof *pl->changed);
+    pl->changed = mem_grow (pl->changed, &pl->changed_cap, pl->changed_count + a->count + 1,
+                            sizeof *pl->changed);
     for (uint32_t i = 0; i < a->count; i++)
         changed_add (pl, (struct changed_node){a->item[i].node.v, until, freed});
 }
@@ -165,8 +165,8 @@ static void note (struct pass *p, const struct memo *m)
 {
     struct planner *pl = p->planner;
 
-    pl->memo_next =
-        mem_grow (pl->memo_next, &pl->memo_next_cap, pl->memo_next_count + 1, sizeof *pl->memo_next);
+    pl->memo_next = mem_grow (pl->memo_next, &pl->memo_next_cap, pl->memo_next_count + 1,
+                              sizeof *pl->memo_next);
     pl->memo_next[pl->memo_next_count++] = *m;
 }
 

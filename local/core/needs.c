@@ -24,8 +24,8 @@ static bool qos_says (const struct cluster *c, const uint32_t *cred, uint32_t fl
     return qos && (qos->flags & flag);
 }
 
-static void class_add (const struct cluster *c, const struct class_spec *class, const uint32_t *cred,
-                       struct req *out, struct needs *needs)
+static void class_add (const struct cluster *c, const struct class_spec *class,
+                       const uint32_t *cred, struct req *out, struct needs *needs)
 {
     if (class->bit != UINT8_MAX)
         needs->classes = UINT64_C (1) << class->bit;
@@ -45,8 +45,8 @@ static bool spans (const struct cluster *c, const uint32_t *cred)
 }
 
 /* Which partitions; the choice among several, where they may not be mixed, is the group's. */
-static uint64_t partitions_of (const struct cluster *c, const struct req *in,
-                               const uint32_t *cred, uint32_t *pdef)
+static uint64_t partitions_of (const struct cluster *c, const struct req *in, const uint32_t *cred,
+                               uint32_t *pdef)
 {
     uint64_t mask = in->partitions ? in->partitions : UINT64_MAX, listed = 0;
     bool none = false;
@@ -64,7 +64,7 @@ static uint64_t partitions_of (const struct cluster *c, const struct req *in,
 }
 
 static uint32_t sharing_of (const struct cluster *c, const struct req *in,
-                           const struct class_spec *class)
+                            const struct class_spec *class)
 {
     if (in->access != ACCESS_SITE)
         return in->access;

@@ -183,8 +183,8 @@ static void priorities_idle (struct pass *p, bool use_moved)
         __builtin_prefetch (&c->pj[ahead]);
         __builtin_prefetch ((const char *)&c->pj[ahead] + 64);
         __builtin_prefetch (&c->prio_static[ahead]);
-        c->prio_key[slot] = priority_key (
-            priority_start (c->priority, &c->pj[slot], c->prio_static[slot], p->now));
+        c->prio_key[slot] =
+            priority_key (priority_start (c->priority, &c->pj[slot], c->prio_static[slot], p->now));
     }
 }
 

@@ -56,8 +56,7 @@ void partition_started (struct pass *p, uint32_t slot)
 
 /* Would the job, all of it there, keep the partition's limits? */
 static bool within (const struct cluster *c, const struct partition_use *use, uint32_t partition,
-                    const struct limits_job *lj, enum limit_level level,
-                    struct limits_violation *v)
+                    const struct limits_job *lj, enum limit_level level, struct limits_violation *v)
 {
     const struct policy_limits *limits = &c->policy->partition_limits[partition];
 
@@ -114,9 +113,8 @@ uint64_t partition_closing (const struct pass *p, uint32_t slot, enum limit_leve
 bool partition_allows (const struct pass *p, uint32_t slot, const struct allocation *a,
                        enum limit_level level)
 {
-    uint64_t open = p->partition_use
-                        ? partition_open (p->c, p->partition_use, slot, level, NULL)
-                        : UINT64_MAX;
+    uint64_t open =
+        p->partition_use ? partition_open (p->c, p->partition_use, slot, level, NULL) : UINT64_MAX;
 
     for (uint32_t i = 0; i < a->count; i++) {
         if (!(open & partition_bit (p->c->node[a->item[i].node.v].partition)))

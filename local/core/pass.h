@@ -45,9 +45,9 @@ struct units {
 };
 
 enum room { /* how a pass knows where there is room; see space.c */
-    ROOM_COUNTED,
-    ROOM_UNITS,
-    ROOM_TIMELINE,
+            ROOM_COUNTED,
+            ROOM_UNITS,
+            ROOM_TIMELINE,
 };
 
 /* Where a pass goes on: see steps.c. */
@@ -83,10 +83,10 @@ struct pass {
     uint8_t *mark;
     struct job_hot *row; /* by position, as in the order; NULL (plain): see row_at */
     uint32_t count;
-    uint32_t first_free; /* position after which only backfill goes on */
+    uint32_t first_free;   /* position after which only backfill goes on */
     const uint8_t *within; /* by slot: within all soft limits; NULL: not known beforehand */
-    bool plain;          /* no limit, cap, gate: everybody is eligible who fits at all */
-    bool unhindered;     /* no fairshare cap, and no priority is too low */
+    bool plain;            /* no limit, cap, gate: everybody is eligible who fits at all */
+    bool unhindered;       /* no fairshare cap, and no priority is too low */
 
     struct partition_use *partition_use; /* NULL: no partition has a limit */
     enum limit_level level;              /* of the limits that hold for those looked at now */
@@ -100,7 +100,7 @@ struct pass {
     uint32_t *counted;      /* by shape: what space_now says and one, where that is known … */
     uint32_t counted_cap;
     uint64_t counted_serial; /* … until somebody starts */
-    bool shadowed;          /* ROOM_COUNTED, exactly one reservation: the next two hold */
+    bool shadowed;           /* ROOM_COUNTED, exactly one reservation: the next two hold */
     time_us shadow;
     int64_t extra;
     bool profiled;
@@ -110,14 +110,14 @@ struct pass {
     uint32_t reserved;
     struct detour detour[DETOURS_MAX]; /* of the promise that is being made */
     uint32_t detours;
-    bool endless; /* somebody is promised nodes for ever from a later moment on */
-    bool chain;      /* what is other than in the last plan is followed: memo.c */
-    uint32_t memo_at; /* of its reservations so many are behind us */
+    bool endless;            /* somebody is promised nodes for ever from a later moment on */
+    bool chain;              /* what is other than in the last plan is followed: memo.c */
+    uint32_t memo_at;        /* of its reservations so many are behind us */
     const struct memo *memo; /* that of the job in turn; NULL: it had none, or chain is false */
-    uint32_t retries; /* jobs that keep their nodes after a failed start */
-    uint32_t expecting; /* jobs that wait for data, among others perhaps */
-    bool privileged; /* some jobs may be reserved for outside the buckets */
-    struct job_id head;   /* the first that waits */
+    uint32_t retries;        /* jobs that keep their nodes after a failed start */
+    uint32_t expecting;      /* jobs that wait for data, among others perhaps */
+    bool privileged;         /* some jobs may be reserved for outside the buckets */
+    struct job_id head;      /* the first that waits */
     uint32_t evictions_tried;
     bool closed; /* nothing starts any more: room is being made, or the next to run waits */
 
@@ -202,7 +202,8 @@ bool units_choose (struct pass *p, uint32_t tasks, duration_us duration, struct 
 bool units_reserve (struct pass *p, uint32_t tasks, duration_us duration, time_us from,
                     time_us *start_out, struct allocation *out);
 /* Others are planned around it from now on. */
-void units_promise (struct pass *p, time_us start, duration_us duration, const struct allocation *a);
+void units_promise (struct pass *p, time_us start, duration_us duration,
+                    const struct allocation *a);
 /* below 0: the shortest of at least `least`; else the longest below `below`. */
 duration_us units_window (struct pass *p, duration_us least, duration_us below);
 
@@ -255,7 +256,8 @@ static inline bool data_kept (const struct pass *p, uint32_t slot)
 {
     const struct job *job = job_at (p->c, slot);
 
-    return job->spec.data_at > p->now && p->now <= time_add (job->data_first, p->policy->data_grace);
+    return job->spec.data_at > p->now &&
+           p->now <= time_add (job->data_first, p->policy->data_grace);
 }
 /* The same, of jobs that eligible_mark has seen: for loops over all of them. */
 static inline bool data_awaited (const struct pass *p, uint32_t slot)
@@ -362,10 +364,10 @@ struct ranked_slot {
 struct planner {
     struct arena *scratch;
     struct pass pass;
-    bool under_way;      /* the pass has begun and is not over */
-    bool pending;        /* the starts of the last plan are applied, not committed */
-    uint64_t serial;     /* grows with each computed plan */
-    struct plan plan;    /* the last one; arrays hold while pending */
+    bool under_way;   /* the pass has begun and is not over */
+    bool pending;     /* the starts of the last plan are applied, not committed */
+    uint64_t serial;  /* grows with each computed plan */
+    struct plan plan; /* the last one; arrays hold while pending */
     uint32_t *order;
     uint8_t *mark;
     struct job_hot *row;
@@ -389,7 +391,7 @@ struct planner {
         uint64_t serial; /* cluster.shape_serial of which it is */
         uint32_t *shape, count, cap;
     } listed;
-    bool plain_room;  /* for tests: timelines always */
+    bool plain_room;   /* for tests: timelines always */
     bool plain_counts; /* for tests: space_now_all does nothing, each shape is counted for itself */
     struct verdict *verdict;
     uint32_t verdict_count, verdict_cap;
@@ -403,15 +405,15 @@ struct planner {
         uint64_t same, moved, made;
     } kept;
     uint64_t licences_changed; /* kinds, as bits */
-    uint32_t *changed_at; /* by node and direction: where in changed, if it is there */
+    uint32_t *changed_at;      /* by node and direction: where in changed, if it is there */
     uint32_t changed_at_cap;
     /* what is common to all that wait for room: see room_reason */
     bool have_common; /* any free processor will do: `have` is everybody's number */
     int64_t have;     /* free processors at the end of the last pass */
     struct job_id head;
-    bool strict; /* no backfill */
-    uint64_t frees;   /* events that may let others start */
-    uint64_t stamp;   /* of the last committed reservations */
+    bool strict;    /* no backfill */
+    uint64_t frees; /* events that may let others start */
+    uint64_t stamp; /* of the last committed reservations */
 };
 
 #endif

@@ -114,8 +114,7 @@ void pick_local (struct timeline *tl, const struct shape *s, time_us start, time
             if (used[k] || room[k] == 0)
                 continue;
             if (best == UINT32_MAX || (enough && room[best] < pick->left) ||
-                (enough ? room[k] < room[best]
-                        : room[best] < pick->left && room[k] > room[best]))
+                (enough ? room[k] < room[best] : room[best] < pick->left && room[k] > room[best]))
                 best = k;
         }
         if (best == UINT32_MAX)

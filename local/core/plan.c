@@ -22,7 +22,8 @@ struct reason room_reason (const struct cluster *c, uint32_t slot)
 
     why.need = hot->shape == SLOT_NONE ? hot->procs : hot->tasks;
     why.have = room_had (c, hot);
-    if (why.have < why.need && access_barred (c, hot->shape, (uint64_t)(why.need - why.have), &why.rsv))
+    if (why.have < why.need &&
+        access_barred (c, hot->shape, (uint64_t)(why.need - why.have), &why.rsv))
         why.code = REASON_BARRED;
     if (why.have < why.need && hot->shape != SLOT_NONE && shape_in_set (c, &c->shape[hot->shape]))
         why.code = REASON_NODE_SET;
@@ -79,7 +80,7 @@ static bool reservations_store (struct cluster *c, const struct plan *plan)
         job->reserved_start = r->start;
         if (r->allocation.count)
             job->reserved.item = mem_grow (job->reserved.item, &job->reserved_cap,
-                                       r->allocation.count, sizeof *job->reserved.item);
+                                           r->allocation.count, sizeof *job->reserved.item);
         job->reserved.count = r->allocation.count;
         if (r->allocation.count)
             memcpy (job->reserved.item, r->allocation.item,
@@ -93,7 +94,7 @@ static bool reservations_store (struct cluster *c, const struct plan *plan)
         job->reserved.count = 0;
     }
     pl->promised = mem_grow (pl->promised, &pl->promised_cap, plan->reservation_count + 1,
-                         sizeof *pl->promised);
+                             sizeof *pl->promised);
     for (uint32_t i = 0; i < plan->reservation_count; i++)
         pl->promised[i] = map_find (&c->map, plan->reservation[i].job.v);
     pl->promised_count = plan->reservation_count;

@@ -15,12 +15,12 @@
 #include "local/core/defer.h"
 #include "proto/base/arena.h"
 
-enum plan_phase { /* in which part of the pass a job got its start */
-    PLAN_RESERVED,      /* inside the reservation it names, or on the nodes kept for it */
-    PLAN_PRIORITY,      /* in order of priority, under soft limits */
-    PLAN_BACKFILL_SOFT, /* past waiting jobs, under soft limits */
-    PLAN_BACKFILL_HARD, /* the same, over its soft limits */
-    PLAN_RESUMED,       /* was suspended and goes on where it was */
+enum plan_phase {                /* in which part of the pass a job got its start */
+                  PLAN_RESERVED, /* inside the reservation it names, or on the nodes kept for it */
+                  PLAN_PRIORITY, /* in order of priority, under soft limits */
+                  PLAN_BACKFILL_SOFT, /* past waiting jobs, under soft limits */
+                  PLAN_BACKFILL_HARD, /* the same, over its soft limits */
+                  PLAN_RESUMED,       /* was suspended and goes on where it was */
 };
 
 struct plan_start {

@@ -122,7 +122,9 @@ enum limit_level { LIMIT_SOFT, LIMIT_HARD, LIMIT_LEVELS };
 /* Objects that carry limits: the five kinds of credentials and the system (SYSCFG). */
 enum { LIMIT_OBJECT_SYSTEM = CRED_KINDS, LIMIT_OBJECTS };
 
-enum { LIMIT_OBJECT_PARTITION = LIMIT_OBJECTS }; /* PARCFG: partition.c, not limits.c, keeps these */
+enum {
+    LIMIT_OBJECT_PARTITION = LIMIT_OBJECTS
+}; /* PARCFG: partition.c, not limits.c, keeps these */
 
 #define LIMIT_UNLIMITED INT64_MAX /* said with -1: no limit, whatever DEFAULT says */
 
@@ -161,10 +163,10 @@ enum qos_flag {
     QOS_NTR = 1 << 10,           /* next to run: before all others, and nobody past it */
     QOS_RUNNOW = 1 << 11,        /* before all others, preemptor, no limits */
     QOS_DEDICATED = 1 << 12,     /* whole nodes */
-    QOS_IGNSRMAXTIME = 1 << 13, /* how long its jobs are is no matter to reservations */
-    QOS_USERESERVED = 1 << 14,  /* its jobs run inside reservations that admit them, nowhere else */
-    QOS_IGNHOSTLIST = 1 << 15,  /* a class's HOSTLIST does not bind its jobs */
-    QOS_SPAN = 1 << 16, /* its jobs may use several partitions at once */
+    QOS_IGNSRMAXTIME = 1 << 13,  /* how long its jobs are is no matter to reservations */
+    QOS_USERESERVED = 1 << 14, /* its jobs run inside reservations that admit them, nowhere else */
+    QOS_IGNHOSTLIST = 1 << 15, /* a class's HOSTLIST does not bind its jobs */
+    QOS_SPAN = 1 << 16,        /* its jobs may use several partitions at once */
 };
 
 /* Bits 1u << limit_kind of limits that jobs of the QoS need not keep, per kind of object. */
@@ -198,27 +200,27 @@ struct policy_class {
     int64_t min_procs, max_procs;
     int64_t min_nodes, max_nodes;
     int64_t max_ps;
-    int64_t default_wall_s;         /* -1: the site's */
+    int64_t default_wall_s;                  /* -1: the site's */
     struct policy_list required[CRED_KINDS]; /* one of these, where there are any */
     struct policy_list excluded[CRED_KINDS];
-    const char *host_list;          /* NULL: every node */
-    const char *default_features;   /* "a,b" */
+    const char *host_list;        /* NULL: every node */
+    const char *default_features; /* "a,b" */
     const char *exclude_features;
-    const char *nodeset;            /* "ONEOF:FEATURE:a:b" */
-    int node_access;                /* enum node_access of types.h; 0: the site's */
+    const char *nodeset; /* "ONEOF:FEATURE:a:b" */
+    int node_access;     /* enum node_access of types.h; 0: the site's */
 };
 
 enum class_rule { /* what a class refuses a job for */
-    CLASS_ADMITS,
-    CLASS_MIN_WALL,
-    CLASS_MAX_WALL,
-    CLASS_MIN_PROC,
-    CLASS_MAX_PROC,
-    CLASS_MIN_NODE,
-    CLASS_MAX_NODE,
-    CLASS_MAX_PS,
-    CLASS_REQUIRED, /* its user (group …) is not on the list */
-    CLASS_EXCLUDED,
+                  CLASS_ADMITS,
+                  CLASS_MIN_WALL,
+                  CLASS_MAX_WALL,
+                  CLASS_MIN_PROC,
+                  CLASS_MAX_PROC,
+                  CLASS_MIN_NODE,
+                  CLASS_MAX_NODE,
+                  CLASS_MAX_PS,
+                  CLASS_REQUIRED, /* its user (group …) is not on the list */
+                  CLASS_EXCLUDED,
 };
 
 /* --- one credential's record ------------------------------------------------------------- */
@@ -250,8 +252,8 @@ struct policy_cred {
     uint32_t *qlist; /* numbers of QoS; owned by the policy */
     uint32_t qdef;   /* CRED_NONE: not said */
     enum qlist_mode plist_mode;
-    uint64_t plist;  /* partitions: bit number - 1; 0: not said */
-    uint32_t pdef;   /* a partition; 0: not said */
+    uint64_t plist;             /* partitions: bit number - 1; 0: not said */
+    uint32_t pdef;              /* a partition; 0: not said */
     struct policy_class *class; /* of kind CRED_CLASS only */
     uint32_t cross_count;
     struct policy_cross *cross; /* owned; own ones first, then those of DEFAULT not replaced */
@@ -319,16 +321,22 @@ enum node_load_policy { NODELOAD_ADJUSTSTATE, NODELOAD_ADJUSTPROCS };
 
 /* PRIORITYF: a sum of terms, each with its weight. */
 enum node_term {
-    TERM_CPROCS, TERM_CMEM, TERM_CSWAP, TERM_CDISK, /* configured */
-    TERM_APROCS, TERM_AMEM, TERM_ASWAP, TERM_ADISK, /* not dedicated now */
+    TERM_CPROCS,
+    TERM_CMEM,
+    TERM_CSWAP,
+    TERM_CDISK, /* configured */
+    TERM_APROCS,
+    TERM_AMEM,
+    TERM_ASWAP,
+    TERM_ADISK, /* not dedicated now */
     TERM_JOBCOUNT,
     TERM_LOAD,     /* load average */
     TERM_PREF,     /* 1 where the job prefers the node */
     TERM_PRIORITY, /* NODECFG PRIORITY */
     TERM_RESAFFINITY,
     TERM_SPEED,
-    TERM_USAGE,    /* percent of its processors dedicated over its time so far */
-    TERM_ONE,      /* a constant */
+    TERM_USAGE, /* percent of its processors dedicated over its time so far */
+    TERM_ONE,   /* a constant */
     NODE_TERMS
 };
 struct node_priority {
@@ -409,12 +417,13 @@ struct policy {
     bool node_availability_said;
     enum node_load_policy node_load_policy;
     int32_t node_max_load_milli; /* NODEMAXLOAD; 0: none */
-    duration_us node_down_delay; /* NODEDOWNSTATEDELAYTIME: a node that is down stays so for this long
+    duration_us
+        node_down_delay;    /* NODEDOWNSTATEDELAYTIME: a node that is down stays so for this long
                                     from now, as far as promises go; 0: until it is back */
-    bool use_machine_speed;      /* USEMACHINESPEED: limits are for nodes of speed 1 */
+    bool use_machine_speed; /* USEMACHINESPEED: limits are for nodes of speed 1 */
     struct policy_limits *partition_limits; /* PARCFG, by partition; in the arena */
     uint64_t partitions_limited;            /* those that have any: bits number - 1 */
-    uint64_t system_plist; /* SYSCFG PLIST, PDEF */
+    uint64_t system_plist;                  /* SYSCFG PLIST, PDEF */
     enum qlist_mode system_plist_mode;
     uint32_t system_pdef;
     /* node sets as text, for the shell: cluster_nodeset_define */
@@ -423,7 +432,7 @@ struct policy {
     const char *nodeset_list;      /* words; NULL: all there are */
     const char *nodeset_priority;
     int64_t nodeset_tolerance_ppm;
-    duration_us nodeset_delay;     /* 0: best effort */
+    duration_us nodeset_delay; /* 0: best effort */
 
     /* standing reservations: standing.h */
     struct policy_standing *standing;

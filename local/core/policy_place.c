@@ -179,11 +179,11 @@ enum class_rule policy_class_check (const struct policy *p, const uint32_t cred[
 const char *class_rule_name (enum class_rule rule)
 {
     static const char *const name[] = {
-        [CLASS_ADMITS] = "admitted",     [CLASS_MIN_WALL] = "MIN.WCLIMIT",
+        [CLASS_ADMITS] = "admitted",      [CLASS_MIN_WALL] = "MIN.WCLIMIT",
         [CLASS_MAX_WALL] = "MAX.WCLIMIT", [CLASS_MIN_PROC] = "MIN.PROC",
-        [CLASS_MAX_PROC] = "MAX.PROC",   [CLASS_MIN_NODE] = "MIN.NODE",
-        [CLASS_MAX_NODE] = "MAX.NODE",   [CLASS_MAX_PS] = "MAX.PS",
-        [CLASS_REQUIRED] = "REQUIRED",   [CLASS_EXCLUDED] = "EXCLUDE",
+        [CLASS_MAX_PROC] = "MAX.PROC",    [CLASS_MIN_NODE] = "MIN.NODE",
+        [CLASS_MAX_NODE] = "MAX.NODE",    [CLASS_MAX_PS] = "MAX.PS",
+        [CLASS_REQUIRED] = "REQUIRED",    [CLASS_EXCLUDED] = "EXCLUDE",
     };
 
     assert (rule <= CLASS_EXCLUDED);
@@ -196,14 +196,21 @@ static const struct {
     const char *name;
     bool dynamic;
 } term_info[NODE_TERMS] = {
-    [TERM_CPROCS] = {"CPROCS", false},     [TERM_CMEM] = {"CMEM", false},
-    [TERM_CSWAP] = {"CSWAP", false},       [TERM_CDISK] = {"CDISK", false},
-    [TERM_APROCS] = {"APROCS", true},      [TERM_AMEM] = {"AMEM", true},
-    [TERM_ASWAP] = {"ASWAP", true},        [TERM_ADISK] = {"ADISK", true},
-    [TERM_JOBCOUNT] = {"JOBCOUNT", true},  [TERM_LOAD] = {"LOAD", true},
-    [TERM_PREF] = {"PREF", false},         [TERM_PRIORITY] = {"PRIORITY", false},
+    [TERM_CPROCS] = {"CPROCS", false},
+    [TERM_CMEM] = {"CMEM", false},
+    [TERM_CSWAP] = {"CSWAP", false},
+    [TERM_CDISK] = {"CDISK", false},
+    [TERM_APROCS] = {"APROCS", true},
+    [TERM_AMEM] = {"AMEM", true},
+    [TERM_ASWAP] = {"ASWAP", true},
+    [TERM_ADISK] = {"ADISK", true},
+    [TERM_JOBCOUNT] = {"JOBCOUNT", true},
+    [TERM_LOAD] = {"LOAD", true},
+    [TERM_PREF] = {"PREF", false},
+    [TERM_PRIORITY] = {"PRIORITY", false},
     [TERM_RESAFFINITY] = {"RESAFFINITY", false},
-    [TERM_SPEED] = {"SPEED", false},       [TERM_USAGE] = {"USAGE", true},
+    [TERM_SPEED] = {"SPEED", false},
+    [TERM_USAGE] = {"USAGE", true},
     [TERM_ONE] = {"1", false},
 };
 

@@ -20,7 +20,7 @@ struct victim {
     uint64_t id;
     uint32_t slot;
     bool leaving; /* named before */
-    bool out; /* of the cluster, on trial */
+    bool out;     /* of the cluster, on trial */
 };
 
 struct trial {
@@ -73,8 +73,7 @@ static bool evicts_marked (const struct pass *p, uint32_t slot)
 bool preempt_may (const struct pass *p, uint32_t slot)
 {
     return p->policy->backfill_policy == BACKFILL_PREEMPT || evicts_marked (p, slot) ||
-           access_owner (p->c, job_at (p->c, slot)) ||
-           (qos_flags (p, slot) & QOS_RESTARTPREEMPT);
+           access_owner (p->c, job_at (p->c, slot)) || (qos_flags (p, slot) & QOS_RESTARTPREEMPT);
 }
 
 /* Its credentials use more than their soft limits. */
@@ -98,7 +97,8 @@ bool preempt_could (const struct pass *p, uint32_t slot, uint32_t victim)
     enum preempt_policy how = p->policy->preempt_policy;
     uint32_t flags = qos_flags (p, victim);
 
-    if ((job->spec.flags & JOB_FIRM) || job->eviction == EVICTION_REFUSED || job->spec.reservation.v ||
+    if ((job->spec.flags & JOB_FIRM) || job->eviction == EVICTION_REFUSED ||
+        job->spec.reservation.v ||
         ((job->spec.flags & JOB_NORESTART) &&
          (how == PREEMPT_REQUEUE || how == PREEMPT_CHECKPOINT)))
         return false;
@@ -131,8 +131,9 @@ static void victims_gather (struct trial *t, uint32_t slot)
     for (uint32_t i = 0; i < c->run_count; i++) {
         uint32_t other = c->run[i].slot;
         const struct job *job = job_at (c, other);
-        bool evicts = job->eviction == EVICTION_LEAVING || owner_could (t->p, slot, other) ||
-                      (priority_at (c, other, job->start) < own && preempt_could (t->p, slot, other));
+        bool evicts =
+            job->eviction == EVICTION_LEAVING || owner_could (t->p, slot, other) ||
+            (priority_at (c, other, job->start) < own && preempt_could (t->p, slot, other));
         if (job->pending || !evicts)
             continue;
         t->list[t->count++] = (struct victim){worth_of (c, other, t->p->now), job->spec.id.v, other,
@@ -178,10 +179,10 @@ static bool room_now (struct trial *t)
         struct wanted other = wanted_job (job_at (c, map_find (&c->map, r->job.v)));
         timeline_take (tl, &other, &r->allocation, r->start, r->end, 1);
     }
-    return narrow_choose (tl, t->p->scratch, &w,
-                          partition_closing (t->p, map_find (&c->map, t->job->spec.id.v),
-                                             t->p->level),
-                          t->p->now, t->job->spec.walltime_limit, 0, CHOICE_POLICY, &t->nodes);
+    return narrow_choose (
+        tl, t->p->scratch, &w,
+        partition_closing (t->p, map_find (&c->map, t->job->spec.id.v), t->p->level), t->p->now,
+        t->job->spec.walltime_limit, 0, CHOICE_POLICY, &t->nodes);
 }
 
 /* Takes out as few as it needs, in order of worth; then puts back whom it did not need after all. */

@@ -312,7 +312,7 @@ struct moving {
     double component_weight[PRIO_COMPONENTS], component_cap[PRIO_COMPONENTS];
     struct moving_qos {
         double qt_weight, xf_weight, qttarget_min, xftarget;
-    } *qos; /* by credential number; the last is of all others */
+    } * qos; /* by credential number; the last is of all others */
     uint32_t qos_count;
 };
 

@@ -60,8 +60,8 @@ static int ask (struct cluster *c, const struct query *q, time_us now, struct ar
     if (now < c->now)
         now = c->now;
     for (uint32_t r = 0; r < q->req_count; r++) {
-        out->shape[r] = shape_intern (c, &q->req[r], access_of (c, q->who),
-                                      q->who ? q->who->cred : NULL);
+        out->shape[r] =
+            shape_intern (c, &q->req[r], access_of (c, q->who), q->who ? q->who->cred : NULL);
         (void)shape_refresh (c, out->shape[r]);
     }
     out->w = (struct wanted){q->req_count, q->req, out->shape, q->licence_count, q->licence};
@@ -78,8 +78,8 @@ static void answered (struct cluster *c, const struct query *q, struct asked *a)
 }
 
 /* Why not at `at`. Reservations that keep it out are named where that is now. */
-static struct reason refusal (struct cluster *c, const struct query *q, struct asked *a,
-                              time_us at, time_us now)
+static struct reason refusal (struct cluster *c, const struct query *q, struct asked *a, time_us at,
+                              time_us now)
 {
     struct reason why = {.code = REASON_RESOURCES, .clears = TIME_US_NONE};
 
@@ -152,8 +152,8 @@ int query_slot (struct cluster *c, const struct query *q, time_us start, time_us
     memset (out, 0, sizeof *out);
     out->reason = (struct reason){.code = REASON_NONE, .clears = TIME_US_NONE};
     out->start = start;
-    *granted = timeline_choose (a.tl, arena, &a.w, start, q->duration, CHOICE_POLICY,
-                                &out->allocation);
+    *granted =
+        timeline_choose (a.tl, arena, &a.w, start, q->duration, CHOICE_POLICY, &out->allocation);
     if (!*granted) {
         out->reason = refusal (c, q, &a, start, now);
         if (!timeline_place (a.tl, arena, &a.w, q->duration, start, q->until, CHOICE_POLICY,
@@ -192,8 +192,7 @@ static void intervals_together (struct cluster *c, const struct query *q, struct
 
     (void)c;
     while (at <= q->until && into->count < into->max) {
-        bool fits = timeline_choose (a->tl, arena, &a->w, at, q->duration, CHOICE_POLICY,
-                                     &ignored);
+        bool fits = timeline_choose (a->tl, arena, &a->w, at, q->duration, CHOICE_POLICY, &ignored);
         if (fits && since == TIME_US_NONE)
             since = at;
         if (!fits && since != TIME_US_NONE) {
@@ -234,8 +233,7 @@ int query_intervals (struct cluster *c, const struct query *q, time_us now, uint
 /* --- windows and tables --------------------------------------------------------------------- */
 
 int query_windows (struct cluster *c, const struct who *who, bool queue, time_us now,
-                   struct arena *arena, struct window **out, uint32_t *count_out,
-                   struct err *err)
+                   struct arena *arena, struct window **out, uint32_t *count_out, struct err *err)
 {
     return query_windows_on (c, who, NULL, queue, now, arena, out, count_out, err);
 }
@@ -281,8 +279,12 @@ int query_table (struct cluster *c, const uint32_t *sizes, uint32_t size_count,
                  time_us now, time_us *start_out, struct err *err)
 {
     struct req req = {.tasks = 1};
-    struct query q = {.req_count = 1, .req = &req, .duration = 1, .from = TIME_US_NONE,
-                      .until = TIME_US_MAX, .queue = queue};
+    struct query q = {.req_count = 1,
+                      .req = &req,
+                      .duration = 1,
+                      .from = TIME_US_NONE,
+                      .until = TIME_US_MAX,
+                      .queue = queue};
     struct arena *arena = arena_create (0);
     struct asked a;
     int rc;
@@ -294,8 +296,8 @@ int query_table (struct cluster *c, const uint32_t *sizes, uint32_t size_count,
         for (uint32_t s = 0; s < size_count; s++) {
             for (uint32_t d = 0; d < duration_count; d++) {
                 time_us *at = &start_out[s * duration_count + d];
-                if (!timeline_earliest (a.tl, &c->shape[a.shape[0]], sizes[s], durations[d],
-                                        a.from, TIME_US_MAX, at))
+                if (!timeline_earliest (a.tl, &c->shape[a.shape[0]], sizes[s], durations[d], a.from,
+                                        TIME_US_MAX, at))
                     *at = TIME_US_NONE;
             }
         }

@@ -60,13 +60,12 @@ struct window {
     uint64_t procs;
 };
 int query_windows (struct cluster *cluster, const struct who *who, bool queue, time_us now,
-                   struct arena *arena, struct window **out, uint32_t *count_out,
-                   struct err *err);
+                   struct arena *arena, struct window **out, uint32_t *count_out, struct err *err);
 
 /* The same over these nodes alone (tasks do not matter). only NULL: all. */
-int query_windows_on (struct cluster *cluster, const struct who *who,
-                      const struct allocation *only, bool queue, time_us now, struct arena *arena,
-                      struct window **out, uint32_t *count_out, struct err *err);
+int query_windows_on (struct cluster *cluster, const struct who *who, const struct allocation *only,
+                      bool queue, time_us now, struct arena *arena, struct window **out,
+                      uint32_t *count_out, struct err *err);
 
 /* Start estimates for one-processor tasks: start_out[s * duration_count + d] for sizes[s] tasks of
  * one processor (and mem_mb each) over durations[d], for whoever no ACL admits; TIME_US_NONE: never. */

@@ -6,7 +6,8 @@
 
 #include "local/core/pass.h"
 
-static const duration_us claim_longest = 300 * US_PER_S; /* that a job waits for nodes that were made free for it */
+static const duration_us claim_longest =
+    300 * US_PER_S; /* that a job waits for nodes that were made free for it */
 
 uint32_t job_slot_take (struct cluster *c)
 {
@@ -186,8 +187,7 @@ static uint8_t gates (const struct cluster *c, const struct job *job)
 {
     return (job->spec.holds ? GATE_HOLD : 0) |
            (job->deferred_until != TIME_US_NONE && job->deferred_until > c->now ? GATE_DEFER : 0) |
-           (job->spec.not_before != TIME_US_NONE && job->spec.not_before > c->now ? GATE_DATE
-                                                                                 : 0) |
+           (job->spec.not_before != TIME_US_NONE && job->spec.not_before > c->now ? GATE_DATE : 0) |
            (bound_to_reservations (c, job) ? GATE_RSV : 0) |
            (job->retry_until != TIME_US_NONE && job->retry_until > c->now ? GATE_RETRY : 0) |
            (job->spec.deadline ? GATE_DEADLINE : 0) | (job->spec.data_at ? GATE_DATA : 0);
@@ -224,8 +224,7 @@ void job_spec_take (struct cluster *c, struct job *job, const struct job_spec *s
         job->shape = mem_alloc (spec->req_count * sizeof *job->shape);
     }
     job->spec.licence = spec->licence_count
-                            ? mem_copy (spec->licence,
-                                         spec->licence_count * sizeof *spec->licence)
+                            ? mem_copy (spec->licence, spec->licence_count * sizeof *spec->licence)
                             : NULL;
     if (whole_nodes (c, spec)) {
         for (uint32_t r = 0; r < spec->req_count; r++)
@@ -358,8 +357,8 @@ static void system_flags_renew (struct cluster *c, uint32_t slot)
 {
     struct priority_job *pj = &c->pj[slot];
 
-    pj->flags = (pj->flags & ~(uint32_t)PRIORITY_SYSTEM) |
-                job_system_flags (c, &job_at (c, slot)->spec);
+    pj->flags =
+        (pj->flags & ~(uint32_t)PRIORITY_SYSTEM) | job_system_flags (c, &job_at (c, slot)->spec);
 }
 
 void jobs_policy_changed (struct cluster *c)

@@ -72,7 +72,7 @@ static const char *who (const struct reason *r, const struct cred_names *names, 
         return r->object == LIMIT_OBJECT_PARTITION ? "a partition" : "the system";
     if (names)
         text_printf (buf, cap, "%s %s", cred_kind_name ((enum cred_kind)r->object),
-                  cred_name (names, (enum cred_kind)r->object, r->cred));
+                     cred_name (names, (enum cred_kind)r->object, r->cred));
     else
         text_printf (buf, cap, "%s %u", cred_kind_name ((enum cred_kind)r->object), r->cred);
     return buf;
@@ -91,7 +91,8 @@ static const char *when (time_us t, char *buf, size_t cap)
 static const char *rsv_text (const struct reason *r, const struct cred_names *names, char *buf,
                              size_t cap)
 {
-    const char *name = names && names->rsv_name ? names->rsv_name (names->rsv_self, r->rsv.v) : NULL;
+    const char *name =
+        names && names->rsv_name ? names->rsv_name (names->rsv_self, r->rsv.v) : NULL;
 
     if (name)
         text_printf (buf, cap, "%s", name);
@@ -109,28 +110,30 @@ static int limit_text (const struct reason *r, const struct cred_names *names, c
 
     switch ((enum reason_code)r->code) {
     case REASON_SYSTEM_LIMIT:
-        return (int)text_printf (out, cap, "asks for %lld, over the system's limit per job (%s) of %lld",
-                         (long long)r->need, limit, (long long)r->have);
+        return (int)text_printf (out, cap,
+                                 "asks for %lld, over the system's limit per job (%s) of %lld",
+                                 (long long)r->need, limit, (long long)r->have);
     case REASON_LIMIT_ACTIVE:
         if (r->never)
-            return (int)text_printf (out, cap, "asks for %s of active %s, the limit of %s is %s: it can never run "
-                             "under it",
-                             limits_amount_text (kind, r->need, need), limit,
-                             who (r, names, name, sizeof name),
-                             limits_amount_text (kind, r->have, have));
+            return (int)text_printf (
+                out, cap,
+                "asks for %s of active %s, the limit of %s is %s: it can never run "
+                "under it",
+                limits_amount_text (kind, r->need, need), limit, who (r, names, name, sizeof name),
+                limits_amount_text (kind, r->have, have));
         return (int)text_printf (out, cap, "would bring %s to %s of active %s, the limit is %s%s",
-                         who (r, names, name, sizeof name),
-                         limits_amount_text (kind, r->need, need), limit,
-                         limits_amount_text (kind, r->have, have), clears);
+                                 who (r, names, name, sizeof name),
+                                 limits_amount_text (kind, r->need, need), limit,
+                                 limits_amount_text (kind, r->have, have), clears);
     case REASON_LIMIT_IDLE:
         return (int)text_printf (out, cap, "would bring %s to %s of idle %s, the limit is %s",
-                         who (r, names, name, sizeof name),
-                         limits_amount_text (kind, r->need, need), limit,
-                         limits_amount_text (kind, r->have, have));
+                                 who (r, names, name, sizeof name),
+                                 limits_amount_text (kind, r->need, need), limit,
+                                 limits_amount_text (kind, r->have, have));
     default:
         return (int)text_printf (out, cap, "would bring %s to %.2f of its fairshare cap of %.2f",
-                         who (r, names, name, sizeof name), (double)r->need / 1e4,
-                         (double)r->have / 1e4);
+                                 who (r, names, name, sizeof name), (double)r->need / 1e4,
+                                 (double)r->have / 1e4);
     }
 }
 
@@ -140,38 +143,41 @@ static int space_text (const struct reason *r, const char *clears, char *out, si
 
     switch ((enum reason_code)r->code) {
     case REASON_NEVER_FITS:
-        return (int)text_printf (out, cap, "needs %lld tasks (req %u), all nodes that are up hold %lld",
-                         (long long)r->need, r->which, (long long)r->have);
+        return (int)text_printf (out, cap,
+                                 "needs %lld tasks (req %u), all nodes that are up hold %lld",
+                                 (long long)r->need, r->which, (long long)r->have);
     case REASON_RESOURCES:
-        return (int)text_printf (out, cap, "needs %lld tasks, %lld could start now%s", (long long)r->need,
-                         (long long)r->have, clears);
+        return (int)text_printf (out, cap, "needs %lld tasks, %lld could start now%s",
+                                 (long long)r->need, (long long)r->have, clears);
     case REASON_NODE_SET:
-        return (int)text_printf (out, cap,
-                         "needs %lld tasks in one node set or partition, at most %lld could start "
-                         "now in any%s",
-                         (long long)r->need, (long long)r->have, clears);
+        return (int)text_printf (
+            out, cap,
+            "needs %lld tasks in one node set or partition, at most %lld could start "
+            "now in any%s",
+            (long long)r->need, (long long)r->have, clears);
     case REASON_RESERVED:
-        return (int)text_printf (out, cap, "needs %lld tasks, %lld could start now; has a reservation%s%s",
-                         (long long)r->need, (long long)r->have,
-                         r->clears == TIME_US_NONE ? "" : " at ",
-                         r->clears == TIME_US_NONE ? "" : time_format_iso (r->clears, length));
+        return (int)text_printf (
+            out, cap, "needs %lld tasks, %lld could start now; has a reservation%s%s",
+            (long long)r->need, (long long)r->have, r->clears == TIME_US_NONE ? "" : " at ",
+            r->clears == TIME_US_NONE ? "" : time_format_iso (r->clears, length));
     case REASON_PROMISED:
-        return (int)text_printf (out, cap,
-                         "needs %lld tasks for %s; %lld could start now, but not for so long: "
-                         "others were promised them%s",
-                         (long long)r->need, duration_format (r->length, length),
-                         (long long)r->have, clears);
+        return (int)text_printf (
+            out, cap,
+            "needs %lld tasks for %s; %lld could start now, but not for so long: "
+            "others were promised them%s",
+            (long long)r->need, duration_format (r->length, length), (long long)r->have, clears);
     case REASON_BEHIND:
         return (int)text_printf (out, cap, "waits behind job %llu: there is no backfill",
-                         (unsigned long long)r->other.v);
+                                 (unsigned long long)r->other.v);
     case REASON_NO_BACKFILL:
         return (int)text_printf (out, cap, "its QoS is not backfilled, and it is not first");
     case REASON_CHUNK:
-        return (int)text_printf (out, cap, "jobs under %lld processors leave free nodes to a larger one%s",
-                         (long long)r->have, clears);
+        return (int)text_printf (out, cap,
+                                 "jobs under %lld processors leave free nodes to a larger one%s",
+                                 (long long)r->have, clears);
     default:
         return (int)text_printf (out, cap, "stands further down than BACKFILLDEPTH %lld looks",
-                         (long long)r->have);
+                                 (long long)r->have);
     }
 }
 
@@ -181,14 +187,16 @@ static void never_free_text (const struct reason *r, const struct cred_names *na
     char name[128];
 
     if (r->rsv.v == 0)
-        text_printf (out, cap, "needs %lld tasks (req %u), at no time are more than %lld free together: "
-                            "it can never run as things are",
-                  (long long)r->need, r->which, (long long)r->have);
+        text_printf (out, cap,
+                     "needs %lld tasks (req %u), at no time are more than %lld free together: "
+                     "it can never run as things are",
+                     (long long)r->need, r->which, (long long)r->have);
     else
-        text_printf (out, cap, "needs %lld tasks (req %u), and reservation %s, which has no end and does "
-                            "not admit it, leaves %lld: it can never run while that stands",
-                  (long long)r->need, r->which, rsv_text (r, names, name, sizeof name),
-                  (long long)r->have);
+        text_printf (out, cap,
+                     "needs %lld tasks (req %u), and reservation %s, which has no end and does "
+                     "not admit it, leaves %lld: it can never run while that stands",
+                     (long long)r->need, r->which, rsv_text (r, names, name, sizeof name),
+                     (long long)r->have);
 }
 
 static int class_text (const struct reason *r, const struct cred_names *names, char *out,
@@ -200,24 +208,25 @@ static int class_text (const struct reason *r, const struct cred_names *names, c
 
     switch (rule) {
     case CLASS_REQUIRED:
-        return (int)text_printf (out, cap, "class %s is for others only: its %s is not on the list", class,
-                         cred_kind_name ((enum cred_kind)r->object));
+        return (int)text_printf (out, cap, "class %s is for others only: its %s is not on the list",
+                                 class, cred_kind_name ((enum cred_kind)r->object));
     case CLASS_EXCLUDED:
         return (int)text_printf (out, cap, "class %s keeps its %s out", class,
-                         cred_kind_name ((enum cred_kind)r->object));
+                                 cred_kind_name ((enum cred_kind)r->object));
     case CLASS_MIN_WALL:
     case CLASS_MAX_WALL:
-        return (int)text_printf (out, cap, "class %s: a wallclock limit of %s breaks %s of %s", class,
-                         duration_format (r->need * US_PER_S, need), class_rule_name (rule),
-                         duration_format (r->have * US_PER_S, have));
+        return (int)text_printf (out, cap, "class %s: a wallclock limit of %s breaks %s of %s",
+                                 class, duration_format (r->need * US_PER_S, need),
+                                 class_rule_name (rule),
+                                 duration_format (r->have * US_PER_S, have));
     default:
-        return (int)text_printf (out, cap, "class %s: %lld breaks %s of %lld", class, (long long)r->need,
-                         class_rule_name (rule), (long long)r->have);
+        return (int)text_printf (out, cap, "class %s: %lld breaks %s of %lld", class,
+                                 (long long)r->need, class_rule_name (rule), (long long)r->have);
     }
 }
 
-static int licence_text (const struct reason *r, const struct cred_names *names,
-                         const char *clears, char *out, size_t cap)
+static int licence_text (const struct reason *r, const struct cred_names *names, const char *clears,
+                         char *out, size_t cap)
 {
     const char *known = names && names->licence ? strtab_name (names->licence, r->which) : NULL;
     char name[80];
@@ -228,12 +237,13 @@ static int licence_text (const struct reason *r, const struct cred_names *names,
         snprintf (name, sizeof name, "number %u", r->which);
     if (r->code == REASON_NEVER_LICENCES)
         return (int)text_printf (out, cap, "needs %lld of licence %s, the site has %lld",
-                         (long long)r->need, name, (long long)r->have);
+                                 (long long)r->need, name, (long long)r->have);
     if (r->have >= r->need)
-        return (int)text_printf (out, cap, "needs %lld of licence %s; %lld are free, but not for so long%s",
-                         (long long)r->need, name, (long long)r->have, clears);
-    return (int)text_printf (out, cap, "needs %lld of licence %s, %lld are free%s", (long long)r->need,
-                     name, (long long)r->have, clears);
+        return (int)text_printf (out, cap,
+                                 "needs %lld of licence %s; %lld are free, but not for so long%s",
+                                 (long long)r->need, name, (long long)r->have, clears);
+    return (int)text_printf (out, cap, "needs %lld of licence %s, %lld are free%s",
+                             (long long)r->need, name, (long long)r->have, clears);
 }
 
 char *reason_text (const struct reason *r, const struct cred_names *names, char *out, size_t cap)
@@ -263,40 +273,42 @@ char *reason_text (const struct reason *r, const struct cred_names *names, char 
         break;
     case REASON_RESERVATION:
         if (r->rsv.v == 0)
-            text_printf (out, cap, "its QoS uses reserved nodes only; a reservation admits it later%s",
-                      clears);
+            text_printf (out, cap,
+                         "its QoS uses reserved nodes only; a reservation admits it later%s",
+                         clears);
         else
             text_printf (out, cap, "waits for its reservation %s%s",
-                      rsv_text (r, names, name, sizeof name), clears);
+                         rsv_text (r, names, name, sizeof name), clears);
         break;
     case REASON_RESERVATION_GONE:
         if (r->rsv.v == 0)
-            text_printf (out, cap, "its QoS uses reserved nodes only, and no reservation admits it");
+            text_printf (out, cap,
+                         "its QoS uses reserved nodes only, and no reservation admits it");
         else
             text_printf (out, cap, "its reservation %s does not exist",
-                      rsv_text (r, names, name, sizeof name));
+                         rsv_text (r, names, name, sizeof name));
         break;
     case REASON_BARRED:
         if (r->need == 0)
             text_printf (out, cap, "asks for reservation %s, which does not admit it",
-                      rsv_text (r, names, name, sizeof name));
+                         rsv_text (r, names, name, sizeof name));
         else
             text_printf (out, cap,
-                      "needs %lld tasks, %lld could start now; more are free, but reserved: "
-                      "reservation %s does not admit it",
-                      (long long)r->need, (long long)r->have,
-                      rsv_text (r, names, name, sizeof name));
+                         "needs %lld tasks, %lld could start now; more are free, but reserved: "
+                         "reservation %s does not admit it",
+                         (long long)r->need, (long long)r->have,
+                         rsv_text (r, names, name, sizeof name));
         break;
     case REASON_NEVER_FREE:
         never_free_text (r, names, out, cap);
         break;
     case REASON_ARRAY_LIMIT:
         text_printf (out, cap, "%lld jobs of its array run, which is all that may at one time",
-                  (long long)r->have);
+                     (long long)r->have);
         break;
     case REASON_DEADLINE:
         text_printf (out, cap, "cannot end by its deadline any more, %s",
-                  time_format_iso (r->clears, buf));
+                     time_format_iso (r->clears, buf));
         break;
     case REASON_NEGATIVE_PRIORITY:
         text_printf (out, cap, "its priority is negative and REJECTNEGPRIOJOBS is set");

@@ -82,8 +82,8 @@ void pass_started (struct pass *p, uint32_t slot, enum plan_phase phase)
     job->pending = true;
     if (phase != PLAN_RESUMED)
         job->backfilled = phase == PLAN_BACKFILL_SOFT || phase == PLAN_BACKFILL_HARD;
-    pl->started = mem_grow (pl->started, &pl->started_cap, pl->started_count + 1,
-                        sizeof *pl->started);
+    pl->started =
+        mem_grow (pl->started, &pl->started_cap, pl->started_count + 1, sizeof *pl->started);
     pl->started[pl->started_count++] = slot;
     c->settled++;
     if (plan->start_count == p->start_cap) {

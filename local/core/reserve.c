@@ -5,7 +5,7 @@
 
 #include "local/core/timeline_state.h"
 
-struct option { /* a node and how many tasks it could take */
+struct option {   /* a node and how many tasks it could take */
     time_us from; /* when it is free: at the start, or a little later */
     int64_t key[RES_GRES0];
     bool kept;
@@ -133,7 +133,7 @@ static void place_at (struct placing *p, time_us start, time_us end, struct rsv_
     out->allocation.item = arena_array (p->arena, count + 1, sizeof *out->allocation.item);
     for (uint32_t i = 0; i < count && (ask->all || out->tasks < ask->req.tasks); i++) {
         uint32_t left = ask->all ? UINT32_MAX : ask->req.tasks - out->tasks;
-        uint32_t tasks = ask->whole             ? procs_of (p, list[i].node)
+        uint32_t tasks = ask->whole           ? procs_of (p, list[i].node)
                          : list[i].fit < left ? list[i].fit
                                               : left;
         if (!spares_parts (p, list[i].node, tasks))
@@ -186,8 +186,8 @@ int cluster_rsv_place (struct cluster *c, const struct rsv_ask *ask, time_us now
     shape = shape_intern (c, &req, ask->flags & RSV_SHARED ? access_shared (c) : 0, NULL);
     p.probe_req = req;
     p.probe_req.tasks = 1;
-    p.probe = (struct rsv_spec){.kind = RSV_ADMIN, .req_count = 1,
-                                .req = &p.probe_req, .flags = ask->flags};
+    p.probe = (struct rsv_spec){
+        .kind = RSV_ADMIN, .req_count = 1, .req = &p.probe_req, .flags = ask->flags};
     if (!(ask->flags & RSV_FORCED))
         p.tl = timeline_make (c, arena, now, (ask->flags & RSV_DEDICATEDRESOURCE) != 0,
                               (struct rsv_id){0});

@@ -10,9 +10,9 @@
 #include "proto/base/arena.h"
 
 struct rsv_ask {
-    struct req req;  /* tasks: how many at least; task, features, partition, tasks_per_node */
-    bool whole;      /* a task is a whole node, whatever it has; placements are in processors then */
-    bool all;        /* every task there is room for: TASKS>=n, host lists */
+    struct req req; /* tasks: how many at least; task, features, partition, tasks_per_node */
+    bool whole;     /* a task is a whole node, whatever it has; placements are in processors then */
+    bool all;       /* every task there is room for: TASKS>=n, host lists */
     const bool *host; /* [node]: only these; NULL: any */
     time_us start;
     time_us end;
@@ -26,8 +26,8 @@ struct rsv_ask {
 
 struct rsv_place {
     time_us start, end;
-    uint32_t tasks;     /* as asked for: nodes where whole; may be fewer than req.tasks */
-    uint32_t task_sum;  /* of the placements: what rsv_spec.req.tasks must be */
+    uint32_t tasks;               /* as asked for: nodes where whole; may be fewer than req.tasks */
+    uint32_t task_sum;            /* of the placements: what rsv_spec.req.tasks must be */
     struct allocation allocation; /* in the arena */
 };
 

@@ -98,8 +98,8 @@ static void parts_add (const struct cluster *c, const struct rsv *part, uint32_t
         const struct placement *p = &part->allocation.item[i];
         const struct req *req = &part->spec.req[p->req];
         for (uint32_t d = 0; p->node.v == node && d < c->dims; d++)
-            sum->v[d] += req->exclusive ? row (c, c->cap, node)[d]
-                                        : (int32_t)p->tasks * req->task.v[d];
+            sum->v[d] +=
+                req->exclusive ? row (c, c->cap, node)[d] : (int32_t)p->tasks * req->task.v[d];
     }
 }
 
@@ -161,7 +161,8 @@ static int rsv_fits (struct cluster *c, const struct rsv_spec *spec, const struc
         return timeline_conflict (c, spec, a, c->now, err);
     if (rsv_spares_parts (c, spec, a, err) != 0)
         return err ? err->code : ERR_CONFLICT;
-    return (spec->flags & RSV_FORCED) || spec->placed ? 0 : timeline_conflict (c, spec, a, c->now, err);
+    return (spec->flags & RSV_FORCED) || spec->placed ? 0
+                                                      : timeline_conflict (c, spec, a, c->now, err);
 }
 
 int cluster_rsv_create (struct cluster *c, const struct rsv_spec *spec,
@@ -184,8 +185,7 @@ int cluster_rsv_create (struct cluster *c, const struct rsv_spec *spec,
     if (spec->who)
         rsv->spec.who = mem_copy (spec->who, sizeof *spec->who);
     rsv->spec.licence = spec->licence_count
-                            ? mem_copy (spec->licence,
-                                         spec->licence_count * sizeof *spec->licence)
+                            ? mem_copy (spec->licence, spec->licence_count * sizeof *spec->licence)
                             : NULL;
     rsv->allocation.count = allocation->count;
     rsv->allocation.item =

@@ -11,8 +11,8 @@ static bool shape_same (const struct shape *s, const struct req *b, const struct
 {
     const struct req *a = &s->req;
 
-    return s->access == access && a->tasks_per_node == b->tasks_per_node && a->exclusive == b->exclusive &&
-           memcmp (&a->task, &b->task, sizeof a->task) == 0 &&
+    return s->access == access && a->tasks_per_node == b->tasks_per_node &&
+           a->exclusive == b->exclusive && memcmp (&a->task, &b->task, sizeof a->task) == 0 &&
            memcmp (&a->features, &b->features, sizeof a->features) == 0 &&
            memcmp (&s->needs, needs, sizeof *needs) == 0 && a->hosts == b->hosts &&
            a->node_procs == b->node_procs &&
@@ -37,17 +37,17 @@ static void shape_describe (struct cluster *c, struct shape *s)
             s->dim[s->dim_count++] = (uint8_t)d;
     }
     s->procs = s->req.task.v[RES_PROCS];
-    s->shift = (s->procs & (s->procs - 1)) ? UINT8_MAX : (uint8_t)__builtin_ctz ((unsigned)s->procs);
+    s->shift =
+        (s->procs & (s->procs - 1)) ? UINT8_MAX : (uint8_t)__builtin_ctz ((unsigned)s->procs);
     s->everywhere = s->needs.partitions == 0 && s->needs.classes == 0 &&
                     s->needs.class_hosts == 0 && s->needs.speed_ppm == 0 && s->needs.group == 0 &&
-                    s->req.hosts == 0 &&
-                    s->req.node_procs == 0 && features_none (&s->req.features) &&
-                    features_none (&s->req.exclude);
+                    s->req.hosts == 0 && s->req.node_procs == 0 &&
+                    features_none (&s->req.features) && features_none (&s->req.exclude);
     s->prefers = !features_none (&s->req.prefer);
     s->special = s->req.exclusive || c->job_column || s->needs.access == ACCESS_SINGLETASK;
-    s->simple = s->everywhere && !s->special && s->needs.owner == 0 &&
-                s->req.tasks_per_node == 0 && s->dim_count == 1 && s->dim[0] == RES_PROCS &&
-                s->req.task.v[RES_PROCS] == 1 && !s->prefers;
+    s->simple = s->everywhere && !s->special && s->needs.owner == 0 && s->req.tasks_per_node == 0 &&
+                s->dim_count == 1 && s->dim[0] == RES_PROCS && s->req.task.v[RES_PROCS] == 1 &&
+                !s->prefers;
     s->fit_serial = s->now_serial = s->late_serial = s->barred_version = 0;
     s->never_serial = 0;
 }
@@ -58,7 +58,8 @@ static uint32_t shape_hash (const struct req *req, const struct needs *needs)
 
     hash = (hash ^ needs->partitions ^ needs->classes * 3) * UINT64_C (0x9E3779B97F4A7C15);
     hash = (hash ^ needs->group ^ (uint64_t)needs->owner << 32) * UINT64_C (0x9E3779B97F4A7C15);
-    hash ^= (uint64_t)(uint32_t)needs->speed_ppm << 16 ^ req->hosts ^ (uint64_t)req->node_procs << 32;
+    hash ^=
+        (uint64_t)(uint32_t)needs->speed_ppm << 16 ^ req->hosts ^ (uint64_t)req->node_procs << 32;
 
     for (uint32_t d = 0; d < RES_MAX; d++)
         hash = fnv_word (hash, (uint32_t)req->task.v[d]);

@@ -45,8 +45,7 @@ int cluster_class_set (struct cluster *c, uint32_t class, const struct class_spe
     if (class == CRED_NONE || (spec->bit != UINT8_MAX && spec->bit >= 64))
         return err_set (err, ERR_INVALID, "class %u: bit %u, at most 63", class, spec->bit);
     if (spec->column && (spec->column < RES_GRES0 || spec->column >= c->dims))
-        return err_set (err, ERR_INVALID, "class %u: column %u is not in use", class,
-                        spec->column);
+        return err_set (err, ERR_INVALID, "class %u: column %u is not in use", class, spec->column);
     event_begin (c, now);
     if (class >= had) {
         c->class_rec = mem_grow (c->class_rec, &c->class_cap, class + 1, sizeof *c->class_rec);
@@ -70,13 +69,13 @@ int cluster_priority_fn_define (struct cluster *c, const struct node_priority *f
         }
     }
     c->priority_fn = mem_grow (c->priority_fn, &c->priority_fn_cap, c->priority_fn_count + 1,
-                           sizeof *c->priority_fn);
+                               sizeof *c->priority_fn);
     c->priority_fn[c->priority_fn_count] = *fn;
     c->usage_terms = c->usage_terms || fn->weight[TERM_USAGE] != 0;
     for (int t = 0; t < NODE_TERMS; t++)
-        c->worth_moves = c->worth_moves ||
-                         (fn->weight[t] != 0 && (node_term_dynamic ((enum node_term)t) ||
-                                                 t == TERM_PREF || t == TERM_RESAFFINITY));
+        c->worth_moves =
+            c->worth_moves || (fn->weight[t] != 0 && (node_term_dynamic ((enum node_term)t) ||
+                                                      t == TERM_PREF || t == TERM_RESAFFINITY));
     *id_out = ++c->priority_fn_count;
     return 0;
 }
@@ -144,8 +143,7 @@ static int bits_from (const struct cluster *c, const struct node_id *node, uint3
 {
     for (uint32_t i = 0; i < count; i++) {
         if (node[i].v >= c->node_count)
-            return err_set (err, ERR_NOT_FOUND, "node %u: there are %u", node[i].v,
-                            c->node_count);
+            return err_set (err, ERR_NOT_FOUND, "node %u: there are %u", node[i].v, c->node_count);
     }
     *out = node_bits_new (c->node_count);
     for (uint32_t i = 0; i < count; i++)
@@ -177,9 +175,9 @@ int cluster_hosts_define (struct cluster *c, const struct node_id *node, uint32_
 
 static bool nodeset_same (const struct nodeset *a, const struct nodeset *b)
 {
-    return a->policy == b->policy && a->attribute == b->attribute &&
-           a->priority == b->priority && a->mandatory == b->mandatory &&
-           a->tolerance_ppm == b->tolerance_ppm && a->count == b->count &&
+    return a->policy == b->policy && a->attribute == b->attribute && a->priority == b->priority &&
+           a->mandatory == b->mandatory && a->tolerance_ppm == b->tolerance_ppm &&
+           a->count == b->count &&
            (a->count == 0 || memcmp (a->value, b->value, a->count * sizeof *a->value) == 0);
 }
 
@@ -211,8 +209,7 @@ int cluster_nodeset_define (struct cluster *c, const struct nodeset *set, uint32
 int cluster_nodeset_site_set (struct cluster *c, uint32_t id, time_us now, struct err *err)
 {
     if (id != NODESET_NONE && (id == NODESET_SITE || id > c->groups.nodeset_count))
-        return err_set (err, ERR_INVALID, "node set %u: there are %u", id,
-                        c->groups.nodeset_count);
+        return err_set (err, ERR_INVALID, "node set %u: there are %u", id, c->groups.nodeset_count);
     if (c->groups.site == id)
         return 0;
     event_begin (c, now);

@@ -61,8 +61,8 @@ static bool relieved (struct moment *m, time_us t, struct limits_violation *brok
     while (!good && more && count < MOST) {
         more = relief_find (m, t, broken, &relief[count]);
         for (uint32_t i = 0; i < count; i++)
-            more = more && (relief[i].kind != relief[count].kind ||
-                            relief[i].limit != relief[count].limit);
+            more = more &&
+                   (relief[i].kind != relief[count].kind || relief[i].limit != relief[count].limit);
         if (!more)
             break;
         limits_suppose_less (&m->suppose, relief[count].kind, relief[count].limit,
@@ -145,8 +145,8 @@ static time_us search (struct pass *p, uint32_t slot, time_us from)
 
 time_us softstart_from (struct pass *p, uint32_t slot, time_us from)
 {
-    bool bound = !p->plain && p->plan->reservation_count > 0 &&
-                 (p->c->hot[slot].limited & LIMITED_ACTIVE);
+    bool bound =
+        !p->plain && p->plan->reservation_count > 0 && (p->c->hot[slot].limited & LIMITED_ACTIVE);
 
     return bound ? search (p, slot, from) : from;
 }

@@ -206,7 +206,8 @@ static struct timeline *timeline_open (struct pass *p)
 {
     const struct cluster *c = p->c;
 
-    if (!p->chain || p->retries || p->expecting || c->suspended_count || c->deadlines || !timeline_may_doze (c))
+    if (!p->chain || p->retries || p->expecting || c->suspended_count || c->deadlines ||
+        !timeline_may_doze (c))
         return timeline_make (p->c, p->scratch, p->now, false, (struct rsv_id){0});
     return timeline_doze (p->c, p->scratch, p->now, memo_awake (p));
 }
@@ -252,8 +253,8 @@ bool space_holds (struct pass *p, uint32_t slot, const struct allocation *a)
     struct wanted w = wanted_job (job_at (p->c, slot));
 
     return partition_allows (p, slot, a, p->level) &&
-           timeline_lacks (p->tl, &w, a, p->now,
-                           time_add (p->now, length_of (p, slot, a))) == UINT32_MAX;
+           timeline_lacks (p->tl, &w, a, p->now, time_add (p->now, length_of (p, slot, a))) ==
+               UINT32_MAX;
 }
 
 void space_start_at (struct pass *p, uint32_t slot, const struct allocation *a,
@@ -302,7 +303,8 @@ static void shapes_list (struct pass *p)
     if (pl->listed.serial == c->shape_serial)
         return;
     pl->listed.serial = c->shape_serial;
-    pl->listed.shape = mem_grow (pl->listed.shape, &pl->listed.cap, c->shape_count, sizeof (uint32_t));
+    pl->listed.shape =
+        mem_grow (pl->listed.shape, &pl->listed.cap, c->shape_count, sizeof (uint32_t));
     for (uint32_t shape = 0; shape < c->shape_count; shape++)
         at[c->shape[shape].access + 1] += c->shape[shape].refs > 0;
     for (uint32_t k = 0; k < classes; k++)
@@ -350,7 +352,8 @@ void space_now_all (struct pass *p)
         uint32_t shape = pl->listed.shape[i];
         const struct shape *s = &c->shape[shape];
         uint64_t now;
-        __builtin_prefetch (&c->shape[pl->listed.shape[i + AHEAD < pl->listed.count ? i + AHEAD : i]]);
+        __builtin_prefetch (
+            &c->shape[pl->listed.shape[i + AHEAD < pl->listed.count ? i + AHEAD : i]]);
         if (s->refs == 0)
             continue;
         (void)shape_refresh (p->c, shape);
@@ -472,16 +475,14 @@ bool space_start (struct pass *p, uint32_t slot, duration_us at_least, enum plan
 
 /* Several reqs are placed one after the other, which is not always the best way: what the job was
  * promised last time, if it still stands and is earlier, is kept. A promise never slides back. */
-static void keep_earlier (struct pass *p, uint32_t slot, time_us *start,
-                          struct allocation *chosen)
+static void keep_earlier (struct pass *p, uint32_t slot, time_us *start, struct allocation *chosen)
 {
     const struct job *job = job_at (p->c, slot);
     struct wanted w = wanted_job (job);
 
     if (job->spec.req_count == 1 || job->reserved_start == TIME_US_NONE ||
         job->reserved_start >= *start || job->reserved_start <= p->now ||
-        job->reserved_start < job->spec.data_at ||
-        job->reserved.count == 0 ||
+        job->reserved_start < job->spec.data_at || job->reserved.count == 0 ||
         softstart_from (p, slot, job->reserved_start) != job->reserved_start ||
         timeline_lacks (p->tl, &w, &job->reserved, job->reserved_start,
                         time_add (job->reserved_start, length_of (p, slot, &job->reserved))) !=
@@ -489,8 +490,8 @@ static void keep_earlier (struct pass *p, uint32_t slot, time_us *start,
         return;
     *start = job->reserved_start;
     chosen->count = job->reserved.count;
-    chosen->item = arena_memdup (p->arena, job->reserved.item,
-                                 job->reserved.count * sizeof *chosen->item);
+    chosen->item =
+        arena_memdup (p->arena, job->reserved.item, job->reserved.count * sizeof *chosen->item);
 }
 
 /* When and where from `from` on, soft limits aside. Nothing is taken yet. */
@@ -530,8 +531,7 @@ static void room_take (struct pass *p, uint32_t slot, time_us start,
     if (p->room == ROOM_UNITS)
         units_promise (p, start, limit, chosen);
     else if (p->room == ROOM_TIMELINE)
-        timeline_take (p->tl, &w, chosen, start,
-                       time_add (start, length_of (p, slot, chosen)), 1);
+        timeline_take (p->tl, &w, chosen, start, time_add (start, length_of (p, slot, chosen)), 1);
     else if (p->profiled)
         profile_take (&p->profile, start, time_add (start, limit), p->c->hot[slot].procs);
 }
@@ -630,8 +630,9 @@ static bool never_look (struct pass *p, uint32_t slot, bool *lasts_out)
     if (fits_at_the_end (p, slot, &w))
         return false;
     *lasts_out = !to_come;
-    return !to_come || !narrow_place (p->tl, p->scratch, &w, 0, limit_of (p, slot), p->now, TIME_US_MAX,
-                                      p->late ? CHOICE_BUSY : CHOICE_POLICY, &start, &ignored);
+    return !to_come ||
+           !narrow_place (p->tl, p->scratch, &w, 0, limit_of (p, slot), p->now, TIME_US_MAX,
+                          p->late ? CHOICE_BUSY : CHOICE_POLICY, &start, &ignored);
 }
 
 static enum ever ever_find (struct pass *p, uint32_t slot)
@@ -678,7 +679,8 @@ static bool reserve_earliest (struct pass *p, uint32_t slot, time_us *start,
     time_us deadline = job_at (p->c, slot)->spec.deadline;
 
     p->detours = 0;
-    if ((job_at (p->c, slot)->spec.req_count > 1 ? ever_find (p, slot) : ever_known (p, slot)) == EVER_NONE)
+    if ((job_at (p->c, slot)->spec.req_count > 1 ? ever_find (p, slot) : ever_known (p, slot)) ==
+        EVER_NONE)
         return false;
     while (room_earliest (p, slot, from, start, chosen)) {
         if (deadline && time_add (*start, length_least (p->c, limit_of (p, slot))) > deadline)

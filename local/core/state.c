@@ -141,8 +141,8 @@ static void nodes_apply_units (struct cluster *c, const struct allocation *a, in
 }
 
 /* first: no other req of the job is there. */
-static void node_apply (struct cluster *c, const struct shape *shape, uint32_t node,
-                        uint32_t tasks, bool first, int sign)
+static void node_apply (struct cluster *c, const struct shape *shape, uint32_t node, uint32_t tasks,
+                        bool first, int sign)
 {
     int32_t *free_row = row (c, c->free, node);
     const int32_t *cap_row = row (c, c->cap, node);
@@ -175,8 +175,7 @@ void nodes_apply (struct cluster *c, const struct job *job, const struct allocat
         uint32_t node = a->item[i].node.v;
         int32_t before = row (c, c->free, node)[RES_PROCS];
         bool first = a->item[i].req == 0 || !earlier_req_there (a, i);
-        node_apply (c, &c->shape[job->shape[a->item[i].req]], node, a->item[i].tasks, first,
-                    sign);
+        node_apply (c, &c->shape[job->shape[a->item[i].req]], node, a->item[i].tasks, first, sign);
         if (first)
             c->node_jobs[node] -= (uint32_t)sign;
         open_update (c, node, before);

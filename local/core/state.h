@@ -37,36 +37,38 @@ struct needs {
 /* A distinct kind of task; jobs that are alike share one. There may be thousands, and a pass asks for each of
  * them what could start now: what that looks at is one line of the cache. */
 struct shape {
-    uint64_t now_serial;  /* pass and start for which now_count holds */
-    uint64_t now_count;   /* tasks that could start now for a moment */
-    uint64_t late_serial; /* pass for which the next two hold */
+    uint64_t now_serial;       /* pass and start for which now_count holds */
+    uint64_t now_count;        /* tasks that could start now for a moment */
+    uint64_t late_serial;      /* pass for which the next two hold */
     duration_us late_duration; /* for so long or longer … */
     uint64_t late_count;       /* … at most so many */
-    uint32_t fit_serial;  /* node_serial for which fit_max and nodes hold */
-    uint32_t access;      /* class of those who ask (access.h) */
-    uint32_t twin;        /* the same for access 0; SLOT_NONE: this is it */
-    uint32_t refs;        /* 0: may be taken for another */
-    uint32_t had;         /* now_count at the end of the last pass in which one waited */
-    struct bitset nodes;  /* up and suitable; word NULL: all that are up (everywhere); the twin's, if any */
-    int32_t procs;        /* per task */
-    uint8_t shift;        /* procs is 1 << shift; UINT8_MAX: it is not */
-    bool simple;          /* one processor and nothing else: any free processor will do */
-    bool everywhere;      /* every node that is up suits */
-    bool special;         /* shape_fit_special has a say */
-    uint32_t dim_count;   /* columns that it needs, procs first */
+    uint32_t fit_serial;       /* node_serial for which fit_max and nodes hold */
+    uint32_t access;           /* class of those who ask (access.h) */
+    uint32_t twin;             /* the same for access 0; SLOT_NONE: this is it */
+    uint32_t refs;             /* 0: may be taken for another */
+    uint32_t had;              /* now_count at the end of the last pass in which one waited */
+    struct bitset
+        nodes; /* up and suitable; word NULL: all that are up (everywhere); the twin's, if any */
+    int32_t procs;      /* per task */
+    uint8_t shift;      /* procs is 1 << shift; UINT8_MAX: it is not */
+    bool simple;        /* one processor and nothing else: any free processor will do */
+    bool everywhere;    /* every node that is up suits */
+    bool special;       /* shape_fit_special has a say */
+    uint32_t dim_count; /* columns that it needs, procs first */
     struct needs needs;
-    bool prefers;         /* PREF: it likes some nodes better */
+    bool prefers; /* PREF: it likes some nodes better */
     uint8_t dim[RES_MAX];
-    struct req req;       /* tasks is 0; with what needs adds to task, features, exclusive */
+    struct req req; /* tasks is 0; with what needs adds to task, features, exclusive */
     uint32_t bucket;
-    uint32_t next;        /* in the bucket */
-    uint64_t fit_max;     /* tasks that all nodes that are up take when idle */
+    uint32_t next;           /* in the bucket */
+    uint64_t fit_max;        /* tasks that all nodes that are up take when idle */
     uint64_t barred_version; /* of the cluster, for which the next two hold: access_barred */
     uint64_t barred_tasks;
     struct rsv_id barred_rsv;
-    uint32_t never_serial;   /* when (below) there was no moment for … */
-    uint32_t never_tasks;    /* so many tasks … */
-    duration_us never_limit; /* for so long: in that pass. 0: for how short ever, with that cluster.lasting */
+    uint32_t never_serial; /* when (below) there was no moment for … */
+    uint32_t never_tasks;  /* so many tasks … */
+    duration_us
+        never_limit; /* for so long: in that pass. 0: for how short ever, with that cluster.lasting */
 };
 static_assert (sizeof (struct shape) % CACHE_LINE == 0, "each of an array begins with a line");
 
@@ -77,13 +79,13 @@ struct job {
     uint32_t *shape; /* per req: &one_shape or owned */
     uint32_t access; /* its class, as of the last access_settle */
     enum job_state state;
-    bool pending;     /* started by a plan that is not committed */
-    bool gone;        /* the slot is free */
+    bool pending; /* started by a plan that is not committed */
+    bool gone;    /* the slot is free */
     bool backfilled;
-    bool kept;        /* RESERVATIONPOLICY HIGHEST: it once had a reservation */
-    bool held;        /* in a pass: what it was promised is taken before its turn; deadline.c */
-    uint8_t eviction; /* enum eviction */
-    bool resuming;    /* by a plan that is not committed; pending as well */
+    bool kept;            /* RESERVATIONPOLICY HIGHEST: it once had a reservation */
+    bool held;            /* in a pass: what it was promised is taken before its turn; deadline.c */
+    uint8_t eviction;     /* enum eviction */
+    bool resuming;        /* by a plan that is not committed; pending as well */
     time_us suspended_at; /* JOB_SUSPENDED */
     duration_us used;     /* of its limit, before it was suspended */
     uint32_t procs;
@@ -91,8 +93,9 @@ struct job {
     uint64_t ever_serial; /* cluster.lasting for which ever holds */
     uint64_t why_serial;  /* … and for which its reason does, if that is NEVER_FREE */
     uint8_t ever;         /* enum ever: space.c */
-    time_us data_first;  /* the first moment at which its data was to be there; 0: it is */
-    time_us retry_until; /* RESERVATIONRETRYTIME: its start failed, and it keeps the nodes until then */
+    time_us data_first;   /* the first moment at which its data was to be there; 0: it is */
+    time_us
+        retry_until; /* RESERVATIONRETRYTIME: its start failed, and it keeps the nodes until then */
     struct allocation retry; /* these; owned */
     time_us start;
     time_us limit_end;
@@ -113,10 +116,10 @@ struct job_hot {
     uint32_t tasks; /* of the only req */
     uint32_t shape; /* of the only req; SLOT_NONE: several reqs */
     uint32_t procs;
-    uint8_t gate; /* GATE_…: 0 for an ordinary job */
-    uint8_t limited; /* LIMITED_… bits: which limits could concern it */
-    uint8_t reason_code; /* as in job.reason, to see quickly that nothing changed */
-    uint8_t over_soft; /* PRIORITY_SPVIOLATION is set */
+    uint8_t gate;         /* GATE_…: 0 for an ordinary job */
+    uint8_t limited;      /* LIMITED_… bits: which limits could concern it */
+    uint8_t reason_code;  /* as in job.reason, to see quickly that nothing changed */
+    uint8_t over_soft;    /* PRIORITY_SPVIOLATION is set */
     uint32_t fits_serial; /* node_serial for which it would fit, were all idle; 0: not known */
     uint32_t licence;     /* LIMITED_LICENCE: kind and count of the only one, or LICENCE_LOOK */
 };
@@ -148,12 +151,12 @@ struct running { /* sorted by end, then id */
 };
 
 struct rsv {
-    struct rsv_spec spec; /* req, acl, who and licence owned */
+    struct rsv_spec spec;         /* req, acl, who and licence owned */
     struct allocation allocation; /* owned */
-    struct job_id used_by; /* SINGLEUSE: who came; 0: nobody yet */
+    struct job_id used_by;        /* SINGLEUSE: who came; 0: nobody yet */
 };
 
-struct hosts { /* cluster_hosts_define; id - 1 is its place */
+struct hosts {           /* cluster_hosts_define; id - 1 is its place */
     struct bitset nodes; /* of as many bits as nodes were there: later ones are not in it */
 };
 
@@ -165,8 +168,8 @@ struct class_rec {
 /* One set of nodes out of which all of a job's nodes may come. */
 struct node_group_set {
     struct bitset nodes;
-    uint32_t rank;     /* partitions in order, then preferred sets before all others: smaller first */
-    int64_t loss_ppm;  /* (fastest - slowest) / slowest */
+    uint32_t rank; /* partitions in order, then preferred sets before all others: smaller first */
+    int64_t loss_ppm; /* (fastest - slowest) / slowest */
     int32_t slowest_ppm;
 };
 
@@ -178,8 +181,8 @@ struct node_group {
     uint32_t serial;     /* node_serial for which the rest holds */
     uint32_t count;
     struct node_group_set *set;
-    uint32_t *first;  /* [node], with one more: where its sets begin in … */
-    uint32_t *member; /* … this */
+    uint32_t *first;   /* [node], with one more: where its sets begin in … */
+    uint32_t *member;  /* … this */
     struct bitset all; /* the union */
     enum nodeset_priority priority;
     bool first_of; /* in the order of the list */
@@ -196,18 +199,18 @@ struct group_table {
     struct switch_set {
         uint32_t level;
         struct bitset nodes;
-    } *switches;
+    } * switches;
     uint32_t switch_count;
 };
 
-struct node_usage { /* load.c */
+struct node_usage {          /* load.c */
     int32_t used[RES_GRES0]; /* measured */
     bool measured;
     time_us since, at; /* TIME_US_NONE: nobody counts */
     double proc_us;    /* dedicated until `at` */
 };
 
-struct id_map { /* job number -> slot; open addressing */
+struct id_map {    /* job number -> slot; open addressing */
     uint64_t *key; /* 0: empty, UINT64_MAX: was removed */
     uint32_t *slot;
     uint32_t capacity; /* power of two */
@@ -235,9 +238,10 @@ struct cluster {
     time_us now;      /* the latest moment seen */
     uint64_t version; /* any change of the schedule */
     uint64_t settled; /* any change but that of a job that comes to wait */
-    uint64_t lasting; /* any change of what has no end by itself: nodes, policy, reservations and jobs without end */
+    uint64_t
+        lasting; /* any change of what has no end by itself: nodes, policy, reservations and jobs without end */
     struct asked_last asked;
-    uint64_t seed;    /* of what is drawn */
+    uint64_t seed; /* of what is drawn */
 
     /* nodes */
     uint32_t node_count;
@@ -246,44 +250,45 @@ struct cluster {
     uint8_t *node_state;
     int32_t *load_milli;
     struct node_usage *usage;
-    bool gauged;      /* some node has a load, or says what is in use */
-    bool measured;    /* … and that leaves other room there than what is dedicated: loads_settle */
+    bool gauged;   /* some node has a load, or says what is in use */
+    bool measured; /* … and that leaves other room there than what is dedicated: loads_settle */
     bool loads_stale; /* what that was found by has changed */
     bool usage_terms; /* some PRIORITYF looks at USAGE */
     bool worth_moves; /* some PRIORITYF looks at more than configuration */
-    int32_t *cap;       /* [node * dims + column]: configured */
-    int32_t *free;      /* configured - dedicated; whatever the state of the node */
+    int32_t *cap;     /* [node * dims + column]: configured */
+    int32_t *free;    /* configured - dedicated; whatever the state of the node */
     uint32_t *node_jobs;
     struct bitset open; /* up, with a free processor */
     uint32_t *rank;     /* nodes in the order of a static node allocation policy; NULL: by number */
-    uint32_t node_serial; /* changes with configuration or state of any node, and with licence_total */
+    uint32_t
+        node_serial; /* changes with configuration or state of any node, and with licence_total */
     int64_t up_procs;
-    int64_t up_free; /* free processors on nodes that are up, where not negative */
+    int64_t up_free;      /* free processors on nodes that are up, where not negative */
     uint32_t busy_not_up; /* nodes that are not up and not idle */
     int32_t *speed;       /* the nodes' speeds, ascending, each once … */
     uint32_t speed_count; /* … and how many; 0: they make no difference (USEMACHINESPEED) */
     uint32_t speed_cap;
-    bool awaited;         /* some are down and promised nevertheless: NODEDOWNSTATEDELAYTIME */
+    bool awaited;     /* some are down and promised nevertheless: NODEDOWNSTATEDELAYTIME */
     bool units_exact; /* every node is up with one processor, free or not; false: not sure */
     bool nodes_dirty; /* the sums below and above are to be made anew: nodes_settle */
-    bool unit_nodes; /* every node that is up has one processor */
-    bool age_policy; /* the policy weighs nothing but age */
+    bool unit_nodes;  /* every node that is up has one processor */
+    bool age_policy;  /* the policy weighs nothing but age */
     bool qos_flagged; /* some QoS has flags */
     bool fs_capped;   /* some credential has a fairshare cap */
     struct priority_totals totals; /* configured, of nodes not down */
-    int32_t largest_node; /* processors of the largest node not down */
+    int32_t largest_node;          /* processors of the largest node not down */
 
     /* placement: needs.c, sets.c, licence.c */
     struct group_table groups;
     struct class_rec *class_rec; /* by number of the class */
     uint32_t class_cap;
-    uint64_t partition_mask; /* of all nodes */
+    uint64_t partition_mask;           /* of all nodes */
     struct node_priority *priority_fn; /* id - 1 is its place */
     uint32_t priority_fn_count, priority_fn_cap;
-    uint32_t job_column;     /* each req takes one of it per node; 0: none */
-    bool sharing;            /* it matters who shares a node */
-    bool sharing_asked;      /* … because a job asked for it */
-    bool needs_stale;        /* shapes are to be resolved anew: nodes_settle */
+    uint32_t job_column; /* each req takes one of it per node; 0: none */
+    bool sharing;        /* it matters who shares a node */
+    bool sharing_asked;  /* … because a job asked for it */
+    bool needs_stale;    /* shapes are to be resolved anew: nodes_settle */
     uint32_t licence_kinds;
     int32_t licence_total[LICENCES_MAX];
     int32_t licence_free[LICENCES_MAX];
@@ -292,7 +297,7 @@ struct cluster {
     struct shape *shape;
     uint32_t shape_count;
     uint32_t shape_cap;
-    uint32_t shape_last;  /* the one interned last */
+    uint32_t shape_last;   /* the one interned last */
     uint32_t shape_unused; /* with refs 0 */
     uint64_t shape_serial; /* changes when one that was not in use is */
     uint32_t shape_bucket[SHAPE_BUCKETS];
@@ -325,9 +330,9 @@ struct cluster {
     time_us freed_at;      /* when resources last came free; TIME_US_NONE: never */
     bool qos_reserves;     /* some QoS has RESERVEALWAYS */
     uint32_t system_prioritised; /* idle jobs with a system priority */
-    bool by_age;           /* in the last pass priority was nothing but age */
-    uint32_t deadlines;    /* idle jobs with a deadline */
-    uint32_t *suspended;   /* slots, by when they were suspended */
+    bool by_age;                 /* in the last pass priority was nothing but age */
+    uint32_t deadlines;          /* idle jobs with a deadline */
+    uint32_t *suspended;         /* slots, by when they were suspended */
     uint32_t suspended_count;
     uint32_t suspended_cap;
     struct id_map array_running; /* array -> its jobs that run */
@@ -556,7 +561,8 @@ static inline uint32_t shape_fit (const struct cluster *c, const struct shape *s
 static inline bool node_plannable (const struct cluster *c, uint32_t node)
 {
     return c->node_state[node] == NODE_UP ||
-           (c->node_state[node] == NODE_DOWN && c->policy->node_down_delay > 0 && !c->node[node].gone);
+           (c->node_state[node] == NODE_DOWN && c->policy->node_down_delay > 0 &&
+            !c->node[node].gone);
 }
 static inline bool shape_suits (const struct cluster *c, const struct shape *s, uint32_t node)
 {

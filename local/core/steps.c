@@ -35,8 +35,7 @@ static bool may_reserve (struct pass *p, uint32_t slot, uint32_t *bucket_out)
             return false;
         break;
     case THRESHOLD_XFACTOR:
-        if (priority_xfactor (policy, queued, pj->wclimit_s) <
-            policy->reservation_threshold_value)
+        if (priority_xfactor (policy, queued, pj->wclimit_s) < policy->reservation_threshold_value)
             return false;
         break;
     }
@@ -74,7 +73,8 @@ static enum promised reserve (struct pass *p, uint32_t i)
         return got;
     r = &p->plan->reservation[p->plan->reservation_count - 1];
     why.need = job_at (p->c, slot)->spec.req[0].tasks;
-    why.have = p->c->hot[slot].shape == SLOT_NONE ? 0 : (int64_t)space_now (p, p->c->hot[slot].shape);
+    why.have =
+        p->c->hot[slot].shape == SLOT_NONE ? 0 : (int64_t)space_now (p, p->c->hot[slot].shape);
     why.clears = r->start;
     pass_reason (p, slot, &why);
     return PROMISED;
@@ -201,8 +201,8 @@ static void pass_open (struct pass *p, struct cluster *c, time_us now, struct ar
     arena_reset (p->scratch);
     for (uint32_t b = 0; b < c->policy->bucket_count; b++)
         p->depth_total += c->policy->bucket[b].used ? c->policy->bucket[b].depth : 0;
-    p->privileged = c->qos_reserves || c->deadlines > 0 ||
-                    c->policy->reservation_policy == RESERVATION_HIGHEST;
+    p->privileged =
+        c->qos_reserves || c->deadlines > 0 || c->policy->reservation_policy == RESERVATION_HIGHEST;
     if (p->privileged)
         p->depth_total = UINT32_MAX;
     p->plain = is_plain (c);

@@ -13,8 +13,8 @@ static void suspended_add (struct cluster *c, uint32_t slot, time_us since)
     job->state = JOB_SUSPENDED;
     job->suspended_at = since;
     job->eviction = EVICTION_NONE;
-    c->suspended = mem_grow (c->suspended, &c->suspended_cap, c->suspended_count + 1,
-                         sizeof *c->suspended);
+    c->suspended =
+        mem_grow (c->suspended, &c->suspended_cap, c->suspended_count + 1, sizeof *c->suspended);
     c->suspended[c->suspended_count++] = slot;
     c->version++;
     event_frees (c);

@@ -47,7 +47,7 @@ void lanes_take (struct timeline *tl, const uint32_t *shape, const struct alloca
 
 /* For nodes that are asleep. */
 static void taken_note (struct timeline *tl, const struct wanted *w, const struct allocation *a,
-                 time_us start, time_us end, int sign, bool running)
+                        time_us start, time_us end, int sign, bool running)
 {
     if (tl->awake == NULL)
         return;
@@ -123,8 +123,7 @@ uint64_t timeline_count (struct timeline *tl, const struct shape *s, time_us sta
 /* --- changes of what fits over possible starts ---------------------------------------------- */
 
 /* A lane on which free resources only grow. Returns what fits at `from`. */
-static uint32_t lane_rises (struct timeline *tl, const struct shape *s, uint32_t node,
-                            time_us from)
+static uint32_t lane_rises (struct timeline *tl, const struct shape *s, uint32_t node, time_us from)
 {
     const struct lane *lane = &tl->lane[node];
     uint32_t i = step_find (tl, lane, from);
@@ -304,8 +303,8 @@ static int64_t sweep_end (struct timeline *tl, const struct shape *s, const stru
 }
 
 /* Goes through ends and reservations in order of time, no further than need be. */
-static bool sweep (struct timeline *tl, const struct shape *s, uint64_t tasks,
-                   duration_us duration, time_us from, time_us until, time_us *out)
+static bool sweep (struct timeline *tl, const struct shape *s, uint64_t tasks, duration_us duration,
+                   time_us from, time_us until, time_us *out)
 {
     const struct ends *ends = ends_now (tl);
     int64_t sum = sweep_begin (tl, s, until, duration);
@@ -408,8 +407,7 @@ bool timeline_earliest (struct timeline *tl, const struct shape *s, uint64_t tas
 }
 
 void timeline_starts (struct timeline *tl, const struct shape *s, uint64_t tasks,
-                      duration_us duration, time_us from, time_us until, interval_fn fn,
-                      void *self)
+                      duration_us duration, time_us from, time_us until, interval_fn fn, void *self)
 {
     struct walk w = {0};
     int64_t change;
@@ -518,7 +516,8 @@ void timeline_free (const struct timeline *tl, duration_us length, uint32_t *nod
     for (uint32_t n = 0; n < tl->node_count; n++) {
         const struct lane *lane = &tl->lane[n];
         int32_t least = lane->count ? step_at (tl, lane, 0)->free[RES_PROCS] : 0;
-        for (uint32_t i = 1; lane->falls && i < lane->count && step_at (tl, lane, i)->t < end; i++) {
+        for (uint32_t i = 1; lane->falls && i < lane->count && step_at (tl, lane, i)->t < end;
+             i++) {
             if (step_at (tl, lane, i)->free[RES_PROCS] < least)
                 least = step_at (tl, lane, i)->free[RES_PROCS];
         }

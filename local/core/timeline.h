@@ -26,8 +26,8 @@ struct wanted {
 
 static inline struct wanted wanted_job (const struct job *job)
 {
-    return (struct wanted){job->spec.req_count, job->spec.req, job->shape,
-                           job->spec.licence_count, job->spec.licence};
+    return (struct wanted){job->spec.req_count, job->spec.req, job->shape, job->spec.licence_count,
+                           job->spec.licence};
 }
 
 /* queue: with the reservations of the last committed plan for idle jobs; inside: a reservation whose

@@ -274,8 +274,7 @@ int timeline_conflict (struct cluster *c, const struct rsv_spec *spec, const str
     else if (lacks != UINT32_MAX)
         rc = err_set (err, ERR_CONFLICT,
                       "reservation %llu: node %u has no room for %u tasks in that time",
-                      (unsigned long long)spec->id.v, a->item[lacks].node.v,
-                      a->item[lacks].tasks);
+                      (unsigned long long)spec->id.v, a->item[lacks].node.v, a->item[lacks].tasks);
     for (uint32_t r = 0; r < spec->req_count; r++)
         shape_release (c, shape[r]);
     arena_destroy (arena);

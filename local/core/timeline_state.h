@@ -12,7 +12,7 @@ struct step {
     int32_t free[]; /* dims */
 };
 
-struct lane { /* one node */
+struct lane {       /* one node */
     uint32_t count; /* 0: not up */
     uint32_t cap;
     bool falls; /* something free now, or later, is not so for good */
@@ -41,8 +41,8 @@ struct views {
     uint32_t class; /* that lanes are shown to */
     uint32_t round;
     struct view_node *node; /* by place in access.fenced */
-    struct lane *part; /* by fence.part: what the reservation still keeps from others */
-    const bool *only;  /* of timeline_restrict; NULL: all */
+    struct lane *part;      /* by fence.part: what the reservation still keeps from others */
+    const bool *only;       /* of timeline_restrict; NULL: all */
 };
 
 /* Free licences from t on. */
@@ -53,7 +53,7 @@ struct licence_step {
 
 /* Who is on a node, and until when; a list per node. Only where it matters (cluster.sharing). */
 struct occupant {
-    uint32_t owner;  /* user + 1; 0: nobody */
+    uint32_t owner; /* user + 1; 0: nobody */
     uint32_t procs;
     uint32_t access; /* enum node_access */
     uint32_t next;   /* + 1; 0: the last */
@@ -73,7 +73,7 @@ struct ends {
     struct end_at {
         time_us t;
         uint32_t beyond; /* where its nodes end in node[]; they begin where the one before ends */
-    } *at;
+    } * at;
     uint32_t *node; /* those of one moment are there once each */
     uint32_t count, at_cap, node_cap;
 };
@@ -116,30 +116,30 @@ struct timeline {
     time_us *bound; /* by number */
     uint32_t bound_count;
     uint32_t bound_cap;
-    uint32_t *sorted; /* bound numbers by time */
-    int64_t *up;      /* per bound; zero between questions */
-    int64_t *down;    /* at bound - duration + 1 */
+    uint32_t *sorted;  /* bound numbers by time */
+    int64_t *up;       /* per bound; zero between questions */
+    int64_t *down;     /* at bound - duration + 1 */
     uint32_t *falling; /* lanes that fall, each once (it may have ceased to) */
     uint32_t falling_count;
-    uint8_t *listed;   /* in falling */
-    uint64_t *falls;   /* the same as bits */
-    uint32_t *open;    /* nodes that were open when run_count was open_run; NULL: not yet asked */
+    uint8_t *listed; /* in falling */
+    uint64_t *falls; /* the same as bits */
+    uint32_t *open;  /* nodes that were open when run_count was open_run; NULL: not yet asked */
     uint32_t open_count, open_run;
     struct ends ends;
-    time_us latest;    /* the latest start that a question was answered with */
-    uint64_t *reach;   /* nodes that could have room at reach_at */
-    time_us reach_at;  /* TIME_US_NONE: of no use */
+    time_us latest;              /* the latest start that a question was answered with */
+    uint64_t *reach;             /* nodes that could have room at reach_at */
+    time_us reach_at;            /* TIME_US_NONE: of no use */
     struct candidate *candidate; /* room for one per node, once needed */
-    struct fits *fits; /* of a lane with many steps, while it is looked at */
+    struct fits *fits;           /* of a lane with many steps, while it is looked at */
     uint32_t fits_cap;
-    struct moves *moves;        /* while changes are wanted node by node */
-    struct sums *sums;          /* group.c */
-    const struct bitset *only;  /* while a candidate set is tried: no other nodes */
-    struct occupants *who;      /* NULL: it does not matter */
+    struct moves *moves;          /* while changes are wanted node by node */
+    struct sums *sums;            /* group.c */
+    const struct bitset *only;    /* while a candidate set is tried: no other nodes */
+    struct occupants *who;        /* NULL: it does not matter */
     struct licence_step *licence; /* at least one where there are kinds */
     uint32_t licence_count, licence_cap;
     struct place_trail trail;
-    struct views *views; /* NULL: no reservation has an ACL */
+    struct views *views;   /* NULL: no reservation has an ACL */
     const uint64_t *awake; /* nodes whose lanes are made, as bits; NULL: all. See timeline_make.c */
     struct taken *taken;   /* while some are not */
     uint32_t taken_count, taken_cap;
@@ -293,8 +293,7 @@ static inline void pick_node (struct pick *pick, uint32_t node, uint32_t fit)
 
     if (tasks == 0)
         return;
-    pick->item[pick->count++] =
-        (struct placement){{node}, tasks & TASKS_MAX, pick->req & 0xFF};
+    pick->item[pick->count++] = (struct placement){{node}, tasks & TASKS_MAX, pick->req & 0xFF};
     pick->left -= tasks;
 }
 
@@ -326,8 +325,8 @@ uint64_t group_count (struct timeline *tl, const struct shape *s, time_us start,
                       uint64_t enough);
 bool group_earliest (struct timeline *tl, const struct shape *s, uint64_t tasks,
                      duration_us duration, time_us from, time_us until, time_us *out);
-void group_starts (struct timeline *tl, const struct shape *s, uint64_t tasks,
-                   duration_us duration, time_us from, time_us until, interval_fn fn, void *self);
+void group_starts (struct timeline *tl, const struct shape *s, uint64_t tasks, duration_us duration,
+                   time_us from, time_us until, interval_fn fn, void *self);
 /* The sets in which there is room for all reqs over [start, end), the best first; in the arena. */
 uint32_t group_order (struct timeline *tl, const struct wanted *w, time_us start, time_us end,
                       const struct node_group_set ***out);

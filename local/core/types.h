@@ -128,9 +128,9 @@ struct node_spec {
     uint32_t partition; /* >= 1 */
     int32_t speed_ppm;  /* 1000000: nominal; FASTEST takes the highest first */
     int32_t priority;   /* NODEALLOCATIONPOLICY PRIORITY takes the highest first */
-    uint32_t gone;      /* 1: the site has it no more; NODEDOWNSTATEDELAYTIME does not bring it back */
-    uint64_t classes;   /* bits of cluster_class_set that it serves; 0: all */
-    uint32_t max_jobs_per_user;  /* 0: any number */
+    uint32_t gone; /* 1: the site has it no more; NODEDOWNSTATEDELAYTIME does not bring it back */
+    uint64_t classes;           /* bits of cluster_class_set that it serves; 0: all */
+    uint32_t max_jobs_per_user; /* 0: any number */
     uint32_t max_procs_per_user;
     int32_t max_load_milli; /* NODELOADPOLICY ADJUSTSTATE: busy from this load on; 0: the site's */
     uint32_t priority_fn;   /* PRIORITYF: cluster_priority_fn_define; 0: plain PRIORITY */
@@ -146,19 +146,19 @@ enum job_state {
 };
 
 enum job_hold { /* bits */
-    HOLD_USER = 1 << 0,
-    HOLD_SYSTEM = 1 << 1,
-    HOLD_BATCH = 1 << 2,
-    HOLD_DEPENDENCY = 1 << 3, /* what it depends on has not happened */
-    HOLD_TOKEN = 1 << 4,      /* a co-allocated part without its start token */
+                HOLD_USER = 1 << 0,
+                HOLD_SYSTEM = 1 << 1,
+                HOLD_BATCH = 1 << 2,
+                HOLD_DEPENDENCY = 1 << 3, /* what it depends on has not happened */
+                HOLD_TOKEN = 1 << 4,      /* a co-allocated part without its start token */
 };
 
-enum job_flag { /* bits */
-    JOB_SYSTEM_PRIORITY = 1 << 0, /* setspri absolute: system_priority counts alone */
-    JOB_PREEMPTOR = 1 << 1,       /* as its QoS's flag of that name */
-    JOB_PREEMPTEE = 1 << 2,       /* likewise */
-    JOB_NORESTART = 1 << 3,       /* must not be run twice: nobody requeues it */
-    JOB_FIRM = 1 << 4,            /* a part of a co-allocation: nobody displaces it */
+enum job_flag {                               /* bits */
+                JOB_SYSTEM_PRIORITY = 1 << 0, /* setspri absolute: system_priority counts alone */
+                JOB_PREEMPTOR = 1 << 1,       /* as its QoS's flag of that name */
+                JOB_PREEMPTEE = 1 << 2,       /* likewise */
+                JOB_NORESTART = 1 << 3,       /* must not be run twice: nobody requeues it */
+                JOB_FIRM = 1 << 4,            /* a part of a co-allocation: nobody displaces it */
 };
 
 /* Measured use of its processors by a running job. */
@@ -183,24 +183,24 @@ struct job_spec {
     struct job_id id;
     uint32_t cred[CRED_KINDS]; /* CRED_NONE where absent; [CRED_QOS] as resolved by the policy */
     time_us submit;
-    time_us not_before;         /* TIME_US_NONE: at once */
-    duration_us walltime_limit; /* > 0 */
-    uint32_t req_count;         /* 1..REQS_MAX */
-    const struct req *req;      /* copied */
-    uint32_t licence_count;     /* at most LICENCES_MAX */
+    time_us not_before;            /* TIME_US_NONE: at once */
+    duration_us walltime_limit;    /* > 0 */
+    uint32_t req_count;            /* 1..REQS_MAX */
+    const struct req *req;         /* copied */
+    uint32_t licence_count;        /* at most LICENCES_MAX */
     const struct licence *licence; /* copied; each kind once */
-    uint32_t holds;             /* enum job_hold */
-    uint32_t flags;             /* enum job_flag */
-    int32_t system_priority;    /* setspri: 0 none; see priority.h */
-    struct rsv_id reservation;  /* runs inside this reservation only (one's id, or the group of
+    uint32_t holds;                /* enum job_hold */
+    uint32_t flags;                /* enum job_flag */
+    int32_t system_priority;       /* setspri: 0 none; see priority.h */
+    struct rsv_id reservation;     /* runs inside this reservation only (one's id, or the group of
                                    several); 0: none */
-    time_us deadline;           /* must have ended by then; 0: none */
-    time_us data_at;            /* its data is not there, and expected then: no start, whatever the time
+    time_us deadline;              /* must have ended by then; 0: none */
+    time_us data_at;      /* its data is not there, and expected then: no start, whatever the time
                                    is, until this is 0. A place is promised from then on, until
                                    STAGEINGRACE after the first moment at which it was expected */
-    uint64_t array;             /* jobs of one array have the same number; 0: none */
-    uint32_t array_limit;       /* so many of them run at one time; 0: any number */
-    uint32_t attrs;             /* enum job_attr */
+    uint64_t array;       /* jobs of one array have the same number; 0: none */
+    uint32_t array_limit; /* so many of them run at one time; 0: any number */
+    uint32_t attrs;       /* enum job_attr */
 };
 
 /* --- reservations ------------------------------------------------------------------------ */
@@ -221,19 +221,19 @@ struct who {
 };
 
 enum acl_type { /* the kinds of credentials come first, with their own numbers */
-    ACL_JOBATTR = CRED_KINDS,
-    ACL_DURATION, /* the job's wallclock limit */
-    ACL_PROCS,
-    ACL_TYPES
+                ACL_JOBATTR = CRED_KINDS,
+                ACL_DURATION, /* the job's wallclock limit */
+                ACL_PROCS,
+                ACL_TYPES
 };
 enum acl_compare { ACL_LE, ACL_LT, ACL_EQ, ACL_NE, ACL_GE, ACL_GT };
 enum affinity { /* smaller: taken first */
-    AFFINITY_POSITIVE,
-    AFFINITY_NEUTRAL,
-    AFFINITY_UNRESERVED, /* of nodes, not of entries */
-    AFFINITY_NEGATIVE,
-    AFFINITY_PREEMPTIBLE, /* a preemptor in a reservation with the flag PREEMPTEE */
-    AFFINITIES
+                AFFINITY_POSITIVE,
+                AFFINITY_NEUTRAL,
+                AFFINITY_UNRESERVED, /* of nodes, not of entries */
+                AFFINITY_NEGATIVE,
+                AFFINITY_PREEMPTIBLE, /* a preemptor in a reservation with the flag PREEMPTEE */
+                AFFINITIES
 };
 
 /* One line of an access list. A list admits whom no entry with deny matches, every required one
@@ -248,20 +248,22 @@ struct acl_entry {
     int64_t value; /* a credential's number, bits of job_attr, microseconds, processors */
 };
 
-enum rsv_flag { /* bits; Maui's names */
-    RSV_SINGLEUSE = 1 << 0,         /* gone with the end of the first job that used it */
-    RSV_BYNAME = 1 << 1,            /* admits only jobs that name it, within its ACL */
-    RSV_META = 1 << 2,              /* admits only grid jobs, within its ACL */
-    RSV_PREEMPTEE = 1 << 3,         /* preemptors may use it, last of all */
-    RSV_TIMEFLEX = 1 << 4,          /* may begin later than asked for, if there is no room before */
-    RSV_SPACEFLEX = 1 << 5,         /* nodes that are lost are replaced by others */
-    RSV_DEDICATEDNODE = 1 << 6,     /* whole nodes, and no other reservation on them */
-    RSV_DEDICATEDRESOURCE = 1 << 7, /* on nothing that a job or another reservation has */
-    RSV_FORCED = 1 << 8,            /* whatever runs or is reserved there; never what is promised
+enum rsv_flag {                         /* bits; Maui's names */
+                RSV_SINGLEUSE = 1 << 0, /* gone with the end of the first job that used it */
+                RSV_BYNAME = 1 << 1,    /* admits only jobs that name it, within its ACL */
+                RSV_META = 1 << 2,      /* admits only grid jobs, within its ACL */
+                RSV_PREEMPTEE = 1 << 3, /* preemptors may use it, last of all */
+                RSV_TIMEFLEX =
+                    1 << 4, /* may begin later than asked for, if there is no room before */
+                RSV_SPACEFLEX = 1 << 5,     /* nodes that are lost are replaced by others */
+                RSV_DEDICATEDNODE = 1 << 6, /* whole nodes, and no other reservation on them */
+                RSV_DEDICATEDRESOURCE = 1
+                                        << 7, /* on nothing that a job or another reservation has */
+                RSV_FORCED = 1 << 8, /* whatever runs or is reserved there; never what is promised
                                        to co-allocations */
-    RSV_OWNERPREEMPT = 1 << 9,      /* its owner's jobs may evict others' from it */
-    RSV_SHARED = 1 << 10,           /* ACCESS=SHARED: may lie over another that is shared */
-    RSV_STANDING = 1 << 11,         /* made by SRCFG */
+                RSV_OWNERPREEMPT = 1 << 9, /* its owner's jobs may evict others' from it */
+                RSV_SHARED = 1 << 10,      /* ACCESS=SHARED: may lie over another that is shared */
+                RSV_STANDING = 1 << 11,    /* made by SRCFG */
 };
 
 struct rsv_spec {
@@ -282,7 +284,7 @@ struct rsv_spec {
     uint64_t group;              /* what jobs may name instead of its id; 0: none */
     bool owned;
     struct acl_entry owner; /* a credential */
-    bool placed;            /* by cluster_rsv_place, or once before: only co-allocated parts are looked
+    bool placed; /* by cluster_rsv_place, or once before: only co-allocated parts are looked
                                at when it is made */
 };
 

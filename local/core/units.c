@@ -29,8 +29,8 @@ static uint64_t *bits_make (struct pass *p)
 bool units_possible (const struct cluster *c, time_us now)
 {
     return c->unit_nodes && c->complex_jobs == 0 && c->rsv_count == 0 && c->busy_not_up == 0 &&
-           c->policy->node_allocation != NODEALLOC_CPULOAD && places_simply (c) &&
-           !narrows (c) && (c->run_count == 0 || c->run[0].end > now);
+           c->policy->node_allocation != NODEALLOC_CPULOAD && places_simply (c) && !narrows (c) &&
+           (c->run_count == 0 || c->run[0].end > now);
 }
 
 void units_open (struct pass *p)
@@ -68,8 +68,7 @@ static uint32_t take_lowest (const uint64_t *word, uint32_t words, struct placem
 {
     for (uint32_t w = 0; w < words && count < most; w++) {
         for (uint64_t bits = word[w]; bits && count < most; bits &= bits - 1)
-            item[count++] = (struct placement){
-                {w * 64 + (uint32_t)__builtin_ctzll (bits)}, 1, 0};
+            item[count++] = (struct placement){{w * 64 + (uint32_t)__builtin_ctzll (bits)}, 1, 0};
     }
     return count;
 }
@@ -88,8 +87,8 @@ static uint32_t take_ranked (const struct pass *p, const uint64_t *word, const u
 }
 
 /* Those that are promised to somebody soonest first, then those that are promised to nobody. */
-static uint32_t take_soonest (struct pass *p, uint64_t *avail, time_us end,
-                              struct placement *item, uint32_t most)
+static uint32_t take_soonest (struct pass *p, uint64_t *avail, time_us end, struct placement *item,
+                              uint32_t most)
 {
     struct units *u = &p->units;
     time_us after = TIME_US_NONE;

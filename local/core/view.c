@@ -58,8 +58,8 @@ static void close_part (struct timeline *tl, struct lane *lane, const struct lan
     for (uint32_t p = 0; p < part->count; p++) {
         const struct step *kept = step_at (tl, part, p);
         uint32_t i = step_split (tl, lane, kept->t);
-        uint32_t stop = p + 1 < part->count ? step_split (tl, lane, step_at (tl, part, p + 1)->t)
-                                            : lane->count;
+        uint32_t stop =
+            p + 1 < part->count ? step_split (tl, lane, step_at (tl, part, p + 1)->t) : lane->count;
         for (; i < stop; i++) {
             struct step *step = step_at (tl, lane, i);
             for (uint32_t d = 0; d < tl->dims; d++)
@@ -222,14 +222,16 @@ static void charge (struct timeline *tl, uint32_t node, const struct shape *s, u
 
     for (uint32_t i = 0; s->access != 0 && i < count; i++) {
         time_us t = start > f[i].start ? start : f[i].start, to = end < f[i].end ? end : f[i].end;
-        if (f[i].whole || to <= tl->now || access_grant (tl->c->access, s->access, f[i].rsv) == NULL)
+        if (f[i].whole || to <= tl->now ||
+            access_grant (tl->c->access, s->access, f[i].rsv) == NULL)
             continue;
         while (t < to) {
             bool charged;
             time_us until = charged_until (tl, f, i, s->access, t, &charged);
             until = until < to ? until : to;
             if (!charged && until > tl->now)
-                lane_subtract (tl, &tl->views->part[f[i].part], node, s, tasks, first, t, until, sign);
+                lane_subtract (tl, &tl->views->part[f[i].part], node, s, tasks, first, t, until,
+                               sign);
             t = until;
         }
     }

@@ -107,8 +107,9 @@ static int simulated (struct question *q, bool limits)
     if (rc)
         return rc;
     if (e->options.bounded) /* what passes cost besides (replay_extra) may be some times as much */
-        for (int i = 0; i < 8 && simulation_work (e->simulation) < e->options.work &&
-                        !simulation_go (e->simulation, e->options.work - simulation_work (e->simulation));
+        for (int i = 0;
+             i < 8 && simulation_work (e->simulation) < e->options.work &&
+             !simulation_go (e->simulation, e->options.work - simulation_work (e->simulation));
              i++)
             continue;
     else

@@ -29,7 +29,7 @@ struct estimator_options {
     uint32_t history; /* ended jobs that are remembered; 0: ESTIMATOR_HISTORY */
     uint32_t draws;   /* of the simulation, at most; 0: ESTIMATOR_DRAWS */
     uint64_t work;    /* of one simulated answer; 0: ESTIMATOR_WORK */
-    bool bounded;     /* no answer (ERR_LIMIT) where the least draws would need more work than that */
+    bool bounded; /* no answer (ERR_LIMIT) where the least draws would need more work than that */
     uint64_t seed;
 };
 enum {
@@ -43,8 +43,7 @@ struct estimator *estimator_create (const struct estimator_options *options); /*
 void estimator_destroy (struct estimator *estimator);
 
 void estimator_arrived (struct estimator *estimator, const struct job_known *job, time_us submit);
-void estimator_started (struct estimator *estimator, const struct job_known *job,
-                        duration_us wait);
+void estimator_started (struct estimator *estimator, const struct job_known *job, duration_us wait);
 void estimator_ended (struct estimator *estimator, const struct job_known *job, duration_us run);
 
 /* The cluster as it is; pointers into it are not kept. */

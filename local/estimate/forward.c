@@ -246,8 +246,8 @@ static void queue_tidy (struct forward *f)
 
 static void join (struct forward *f, const struct forward_job *job)
 {
-    struct waiting w = {job->limit, job->run,  job->procs, UINT32_MAX,
-                        UINT32_MAX, 0,         job->prio, job->slope};
+    struct waiting w = {job->limit, job->run, job->procs, UINT32_MAX,
+                        UINT32_MAX, 0,        job->prio,  job->slope};
     uint32_t at;
 
     if (f->s->reorders) {

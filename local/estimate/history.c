@@ -328,7 +328,8 @@ duration_us runs_quantile (const struct runs *runs, double q)
 
 enum {
     DAYS_BACK = 14,
-    SPAN_LEAST_S = 3600 /* what came in a shorter past is taken for an hour's: a rate of seconds, as a
+    SPAN_LEAST_S =
+        3600 /* what came in a shorter past is taken for an hour's: a rate of seconds, as a
                            young site has, must not be carried on for days */
 };
 

@@ -30,7 +30,7 @@ void history_arrived (struct history *history, const struct job_known *job, time
 /* It ran for `run` (at most its limit counts). */
 void history_ended (struct history *history, const struct job_known *job, duration_us run);
 
-uint64_t history_ended_count (const struct history *history);   /* ever */
+uint64_t history_ended_count (const struct history *history); /* ever */
 
 enum { RUNS_MAX = 64 };
 struct runs { /* a distribution: run[i] with probability upto[i] - upto[i - 1] */
@@ -41,8 +41,8 @@ struct runs { /* a distribution: run[i] with probability upto[i] - upto[i - 1] *
 
 /* How long a job that has run for `elapsed` (0: not begun) will have run in the end: > elapsed, at
  * most its limit (or a little past elapsed, where that is over the limit). */
-void history_runs (const struct history *history, const struct job_known *job,
-                   duration_us elapsed, struct runs *out);
+void history_runs (const struct history *history, const struct job_known *job, duration_us elapsed,
+                   struct runs *out);
 /* One of them, blurred a little: two runs of one program are alike, not equal. */
 duration_us runs_draw (const struct runs *runs, const struct job_known *job, duration_us elapsed,
                        struct rng *rng);

@@ -26,10 +26,10 @@ struct copying {
 };
 
 struct replay {
-    struct arena *arena; /* of replay_take */
-    struct cluster *kept; /* what draws are copied from */
+    struct arena *arena;   /* of replay_take */
+    struct cluster *kept;  /* what draws are copied from */
     struct copying taking; /* of kept */
-    bool *gone; /* of running jobs, then waiting ones: left before they were copied */
+    bool *gone;            /* of running jobs, then waiting ones: left before they were copied */
     struct arena *pass_arena;
     const struct scene *scene;
     uint32_t node_count;
@@ -53,7 +53,7 @@ struct replay {
     uint32_t left, ghosts;
     uint64_t work, extra;
     uint32_t steps_free; /* of the pass */
-    bool begun; /* the copy stands */
+    bool begun;          /* the copy stands */
     struct plan plan;    /* of the pass that is being made … */
     bool planning;       /* … if one is */
     uint32_t passes_due; /* at this moment */
@@ -85,8 +85,7 @@ void replay_destroy (struct replay *r)
 
 /* --- copies ------------------------------------------------------------------------------------ */
 
-static int rsvs_copy (const struct cluster *from, struct cluster *to, time_us now,
-                      struct err *err)
+static int rsvs_copy (const struct cluster *from, struct cluster *to, time_us now, struct err *err)
 {
     uint32_t count = cluster_rsv_list (from, NULL, 0);
     struct rsv_id *id = mem_alloc ((count + 1) * sizeof *id);
@@ -245,8 +244,8 @@ int replay_take (struct replay *r, const struct scene *scene, struct cluster *cl
         r->last_id = scene->waiting[i].id.v > r->last_id ? scene->waiting[i].id.v : r->last_id;
     fairshare_export (cluster_fairshare (cluster), r->arena, &r->fairshare);
     ids_sort (r);
-    r->gone = arena_array (r->arena, scene->running_count + scene->waiting_count + 1,
-                           sizeof *r->gone);
+    r->gone =
+        arena_array (r->arena, scene->running_count + scene->waiting_count + 1, sizeof *r->gone);
     rc = copy_begin (r, &r->taking, cluster, err);
     r->kept = r->taking.to;
     return rc;

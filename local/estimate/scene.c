@@ -185,9 +185,9 @@ static int states_read (struct scene *s, struct cluster *cluster, enum job_state
         rc = cluster_job_get (cluster, id[i], &v, err);
         if (rc)
             break;
-        if (state == JOB_IDLE && (v.spec->holds || v.deferred_until > s->now ||
-                                  v.spec->not_before > s->now ||
-                                  v.spec->data_at > s->now || inside_only (s, v.spec)))
+        if (state == JOB_IDLE &&
+            (v.spec->holds || v.deferred_until > s->now || v.spec->not_before > s->now ||
+             v.spec->data_at > s->now || inside_only (s, v.spec)))
             continue;
         j = state == JOB_IDLE ? list_add (&s->waiting, &s->waiting_count, &s->waiting_cap)
                               : list_add (&s->running, &s->running_count, &s->running_cap);

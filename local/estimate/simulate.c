@@ -28,7 +28,7 @@ enum phase {
     PHASE_DONE
 };
 enum { KIND_SLOW = 160 }; /* units more than a distribution counts */
-enum { AT_ONCE = 256 }; /* jobs, in the phases that go by jobs */
+enum { AT_ONCE = 256 };   /* jobs, in the phases that go by jobs */
 
 struct simulation {
     enum phase phase;
@@ -373,13 +373,17 @@ int simulation_begin (struct simulation *s, const struct scene *scene,
     s->at = 0;
     err_clear (&s->err);
     s->run = mem_grow (s->run, &s->run_cap, scene->running_count + 1, sizeof *s->run);
-    s->running = mem_grow (s->running, &s->running_cap, scene->running_count + 1, sizeof *s->running);
-    s->next_brother =
-        mem_grow (s->next_brother, &s->next_brother_cap, scene->running_count + 1, sizeof *s->next_brother);
-    s->brothers = mem_grow (s->brothers, &s->brothers_cap, scene->running_count + 1, sizeof *s->brothers);
+    s->running =
+        mem_grow (s->running, &s->running_cap, scene->running_count + 1, sizeof *s->running);
+    s->next_brother = mem_grow (s->next_brother, &s->next_brother_cap, scene->running_count + 1,
+                                sizeof *s->next_brother);
+    s->brothers =
+        mem_grow (s->brothers, &s->brothers_cap, scene->running_count + 1, sizeof *s->brothers);
     s->job = mem_grow (s->job, &s->job_cap, scene->waiting_count + 1, sizeof *s->job);
-    s->kind_of = mem_grow (s->kind_of, &s->kind_of_cap, scene->waiting_count + 1, sizeof *s->kind_of);
-    s->brother = mem_grow (s->brother, &s->brother_cap, scene->waiting_count + 1, sizeof *s->brother);
+    s->kind_of =
+        mem_grow (s->kind_of, &s->kind_of_cap, scene->waiting_count + 1, sizeof *s->kind_of);
+    s->brother =
+        mem_grow (s->brother, &s->brother_cap, scene->waiting_count + 1, sizeof *s->brother);
     s->starts = mem_grow (s->starts, &s->starts_cap, scene->waiting_count + 1, sizeof *s->starts);
     s->ghost = mem_grow (s->ghost, &s->ghost_cap, shape_count + 1, sizeof *s->ghost);
     s->ghost_count = shape_count;

@@ -13,7 +13,6 @@ struct waits;
 struct waits *waits_create (void); /* never NULL */
 void waits_destroy (struct waits *waits);
 void waits_add (struct waits *waits, const struct job_known *job, duration_us wait);
-void waits_estimate (const struct waits *waits, const struct job_known *job,
-                     struct estimate *out);
+void waits_estimate (const struct waits *waits, const struct job_known *job, struct estimate *out);
 
 #endif

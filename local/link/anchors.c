@@ -27,7 +27,8 @@ static void next_time (struct anchors *a)
 {
     uint32_t r;
     random_bytes (&r, sizeof r);
-    timer_set (a, a->config.every / 2 + (duration_us)((double)(a->config.every / 2) * (r / 4294967296.0)));
+    timer_set (a, a->config.every / 2 +
+                      (duration_us)((double)(a->config.every / 2) * (r / 4294967296.0)));
 }
 
 static void rewritten_is (struct anchors *a, bool rewritten, const char *why)
@@ -105,7 +106,8 @@ static void on_newest (void *arg, const struct rpc_result *result)
     if (block.number == a->kept.number)
         return;
     if (anchor_append (a->path, message, &block, &err) != 0) {
-        log_event (a->config.log, LOG_LEVEL_ERROR, "bank", "anchor_not_kept", "error=\"%s\"", err.text);
+        log_event (a->config.log, LOG_LEVEL_ERROR, "bank", "anchor_not_kept", "error=\"%s\"",
+                   err.text);
         return;
     }
     a->kept = anchor_of (&block);
@@ -123,14 +125,16 @@ static void on_kept (void *arg, const struct rpc_result *result)
     if (!heard)
         return;
     bool same = message && anchor_open (a->config.id, message, &block, &err) == 0 &&
-                block.number == a->kept.number && strcmp (anchor_of (&block).link, a->kept.link) == 0;
+                block.number == a->kept.number &&
+                strcmp (anchor_of (&block).link, a->kept.link) == 0;
     if (same) {
         ask (a, 0, on_newest);
         return;
     }
-    rewritten_is (a, true, err.code  ? err.text
-                           : message ? "the bank shows another block of that number"
-                                     : "the bank does not have that block any more");
+    rewritten_is (a, true,
+                  err.code  ? err.text
+                  : message ? "the bank shows another block of that number"
+                            : "the bank does not have that block any more");
     next_time (a);
 }
 

@@ -32,8 +32,8 @@ struct sending {
     uint64_t sequence; /* 0: free */
     bool done;         /* and waits for those before it to be done */
     bool charge;
-    credit_micro total;    /* of its job, as the bank answered */
-    uint64_t floor;        /* the bank had all up to here when it was first asked; 0: not known */
+    credit_micro total; /* of its job, as the bank answered */
+    uint64_t floor;     /* the bank had all up to here when it was first asked; 0: not known */
     struct rpccallout *call;
 };
 
@@ -49,7 +49,7 @@ struct bank_link {
     uint64_t again_from, again_to;
     struct event *drain_event;
     duration_us backoff;
-    bool full; /* while the box is read: of the window */
+    bool full;    /* while the box is read: of the window */
     char *denied; /* why the bank takes nothing of this site's now; NULL: it does */
     bool closing;
 };
@@ -86,8 +86,10 @@ static void denied_set (struct bank_link *link, const char *why)
     char quoted[400];
     if (why ? link->denied && strcmp (link->denied, why) == 0 : !link->denied)
         return;
-    log_event (link->config.log, why ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN, "bank", why ? "denied" : "allowed",
-               "text=%s", log_quote (why ? why : "the bank takes this site's messages again", quoted, sizeof quoted));
+    log_event (
+        link->config.log, why ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN, "bank",
+        why ? "denied" : "allowed", "text=%s",
+        log_quote (why ? why : "the bank takes this site's messages again", quoted, sizeof quoted));
     free (link->denied);
     link->denied = why ? strdup (why) : NULL;
     if (link->config.on_denied)
@@ -144,8 +146,10 @@ static void on_hold_done (void *arg, const struct rpc_result *result)
         event_add (ask->timer, &t);
         if (!ask->told_unreachable) {
             ask->told_unreachable = true;
-            struct bank_answer answer = {.key = ask->key, .job = ask->job,
-                                         .outcome = BANK_UNREACHABLE, .code = "BankUnavailable",
+            struct bank_answer answer = {.key = ask->key,
+                                         .job = ask->job,
+                                         .outcome = BANK_UNREACHABLE,
+                                         .code = "BankUnavailable",
                                          .text = result->message};
             link->config.on_answer (link->config.arg, &answer);
         }
@@ -235,7 +239,8 @@ static uint64_t done_up_to (const struct bank_link *link)
 {
     uint64_t upto = link->read;
     for (int i = 0; i < WINDOW; i++)
-        if (link->sending[i].sequence && !link->sending[i].done && link->sending[i].sequence <= upto)
+        if (link->sending[i].sequence && !link->sending[i].done &&
+            link->sending[i].sequence <= upto)
             upto = link->sending[i].sequence - 1;
     return upto;
 }
@@ -418,8 +423,10 @@ static void on_item_read (void *arg, const struct store_item *item)
         return;
     if (!known)
         *slot = (struct sending){
-            .link = link, .sequence = item->sequence,
-            .floor = item->sequence > link->fresh && item->sequence > link->again_to ? link->acked : 0};
+            .link = link,
+            .sequence = item->sequence,
+            .floor =
+                item->sequence > link->fresh && item->sequence > link->again_to ? link->acked : 0};
     item_send (link, slot, item);
 }
 
@@ -501,8 +508,7 @@ void bank_link_destroy (struct bank_link *link)
     link->closing = true;
     if (link->client)
         rpcclient_destroy (link->client);
-    HASH_ITER (hh, link->asks, ask, next)
-    {
+    HASH_ITER (hh, link->asks, ask, next) {
         HASH_DEL (link->asks, ask);
         ask_free (ask);
     }

@@ -40,7 +40,7 @@ struct bank_link_config {
     struct event_base *base;
     struct log *log;
     struct tlsid *id;
-    const char *target; /* host:port */
+    const char *target;  /* host:port */
     duration_us timeout; /* of one call */
     struct local_store *store;
     void (*on_answer) (void *arg, const struct bank_answer *answer); /* never from inside a call */

@@ -28,8 +28,7 @@ struct gridmap {
 static void entries_free (struct entry **entries)
 {
     struct entry *e, *next;
-    HASH_ITER (hh, *entries, e, next)
-    {
+    HASH_ITER (hh, *entries, e, next) {
         HASH_DEL (*entries, e);
         free (e->identity);
         free (e->account);

@@ -22,20 +22,21 @@ struct peer {
     struct rpccallout *call;
     uint64_t acked;
     uint64_t sent; /* highest sequence it was sent by this process */
-    uint32_t most; /* events in the next report: fewer after one that was refused, until the one is found */
-    uint32_t going; /* in the report in flight, */
-    uint64_t first; /* from this one on */
+    uint32_t
+        most; /* events in the next report: fewer after one that was refused, until the one is found */
+    uint32_t going;   /* in the report in flight, */
+    uint64_t first;   /* from this one on */
     duration_us left; /* when the report in flight left, monotonic */
-    bool named; /* it has answered */
-    bool dirty; /* something changed since the report in flight was made */
+    bool named;       /* it has answered */
+    bool dirty;       /* something changed since the report in flight was made */
 };
 
 struct meta_link {
     struct meta_link_config config;
     struct peer *peers;
-    uint64_t acked; /* by all */
-    struct event *timer;  /* the next regular report */
-    struct event *change; /* the coalesced one */
+    uint64_t acked;                 /* by all */
+    struct event *timer;            /* the next regular report */
+    struct event *change;           /* the coalesced one */
     Nui__Meta__V1__SiteReport site; /* as last filled, which took fill_cost, */
     duration_us fill_cost;
     duration_us filled; /* and when, monotonic; 0: never */
@@ -62,7 +63,8 @@ static bool concerns (const struct peer *peer, const Nui__Local__V1__JobInfo *jo
 {
     const struct meta_link_config *config = &peer->link->config;
     return !config->concerns ||
-           config->concerns (config->arg, rpcclient_server (peer->client)->name, job->metascheduler);
+           config->concerns (config->arg, rpcclient_server (peer->client)->name,
+                             job->metascheduler);
 }
 
 static void collect (void *arg, const struct store_item *item)
@@ -150,11 +152,13 @@ static void numbers_look (struct peer *peer, uint64_t theirs)
     if (local_store_outbox_position (link->config.store, STORE_OUTBOX_META, NULL, &last, &err) != 0)
         return;
     if (theirs > last) {
-        log_event (link->config.log, LOG_LEVEL_ERROR, "meta", "numbers_lost",
-                   "ours=%llu theirs=%llu text=\"this site's state was restored: events get new numbers\"",
-                   (unsigned long long)last, (unsigned long long)theirs);
+        log_event (
+            link->config.log, LOG_LEVEL_ERROR, "meta", "numbers_lost",
+            "ours=%llu theirs=%llu text=\"this site's state was restored: events get new numbers\"",
+            (unsigned long long)last, (unsigned long long)theirs);
         if (local_store_begin (link->config.store, &err) != 0 ||
-            local_store_outbox_renumber (link->config.store, STORE_OUTBOX_META, theirs, &err) != 0 ||
+            local_store_outbox_renumber (link->config.store, STORE_OUTBOX_META, theirs, &err) !=
+                0 ||
             local_store_commit (link->config.store, &err) != 0) {
             failed (link, "not_renumbered", &err);
             return;
@@ -164,8 +168,9 @@ static void numbers_look (struct peer *peer, uint64_t theirs)
         link->acked = theirs;
         peer->dirty = true;
     } else if (theirs < peer->acked) {
-        log_event (link->config.log, LOG_LEVEL_ERROR, "meta", "history_lost", "ours=%llu theirs=%llu",
-                   (unsigned long long)peer->acked, (unsigned long long)theirs);
+        log_event (link->config.log, LOG_LEVEL_ERROR, "meta", "history_lost",
+                   "ours=%llu theirs=%llu", (unsigned long long)peer->acked,
+                   (unsigned long long)theirs);
         peer->acked = theirs;
         peer->dirty = true;
     } else if (theirs > peer->acked) {
@@ -223,7 +228,8 @@ static uint64_t first_of (struct meta_link *link)
 {
     uint64_t first = 0;
     struct err err = {0};
-    if (local_store_outbox_read (link->config.store, STORE_OUTBOX_META, 0, 1, on_first, &first, &err) != 0)
+    if (local_store_outbox_read (link->config.store, STORE_OUTBOX_META, 0, 1, on_first, &first,
+                                 &err) != 0)
         first = 0;
     return first;
 }
@@ -243,12 +249,13 @@ static void report_send (struct peer *peer)
     b->most = peer->named ? peer->most : 0;
     site_fill (link);
     Nui__Meta__V1__SiteReport report = link->site;
-    if (local_store_outbox_read (link->config.store, STORE_OUTBOX_META, peer->acked,
-                                 EVENTS_MAX + 1, collect, b, &err) != 0)
+    if (local_store_outbox_read (link->config.store, STORE_OUTBOX_META, peer->acked, EVENTS_MAX + 1,
+                                 collect, b, &err) != 0)
         log_event (link->config.log, LOG_LEVEL_ERROR, "meta", "outbox_unreadable", "error=\"%s\"",
                    err.text);
     report.events_from = first_of (link);
-    if (local_store_outbox_position (link->config.store, STORE_OUTBOX_META, NULL, &report.events_next, &err) == 0)
+    if (local_store_outbox_position (link->config.store, STORE_OUTBOX_META, NULL,
+                                     &report.events_next, &err) == 0)
         report.events_next++;
     report.n_events = b->count;
     report.events = b->list;

@@ -22,7 +22,7 @@ struct source {
     const char *bin; /* "" : by PATH */
     const char *grid, *keys, *server;
     struct strbuf config; /* of `scontrol show config` */
-    bool qos, shares; /* some were written */
+    bool qos, shares;     /* some were written */
 };
 
 /* --- reading ------------------------------------------------------------------------------ */
@@ -49,7 +49,8 @@ static const char *setting (struct source *s, const char *key, char out[WORD])
 {
     size_t len = strlen (key);
     *out = 0;
-    for (char *p = strbuf_text (&s->config); p; p = strchr (p, '\n') ? strchr (p, '\n') + 1 : NULL) {
+    for (char *p = strbuf_text (&s->config); p;
+         p = strchr (p, '\n') ? strchr (p, '\n') + 1 : NULL) {
         if (strncmp (p, key, len) != 0 || !(p[len] == ' ' || p[len] == '='))
             continue;
         const char *value = p + len + strspn (p + len, " =");
@@ -143,18 +144,20 @@ static void site_write (struct source *s)
     for (char *c = name; *c; c++)
         if (!isalnum ((unsigned char)*c) && *c != '-' && *c != '_')
             *c = '-';
-    printf ("# Written by nui-local --from-slurm from cluster %s (Slurm %s). See nui-local(8), maui.cfg(5).\n"
-            "GRID     %s\nSITENAME %s\nSOCKET   /run/nui-local/socket\nSTATEDIR /var/lib/nui/local\n"
-            "LOGFILE  /var/log/nui/local.log\n"
-            "# Made by nui-ca(1): nui-ca issue CA site %s --out %s\n"
-            "CA       %s/ca.pem\nCRL      %s/crl.pem\nCERT     %s/cert.pem\nKEY      %s/key.pem\n"
-            "# LISTEN, META, BANK and GRIDMAP make it a site of a grid.\n"
-            "# Look first, beside Slurm's own scheduler; then NORMAL (and the partitions State=DOWN).\n"
-            "SERVERMODE TEST\n\n",
-            name, version, s->grid, name, name, s->keys, s->keys, s->keys, s->keys, s->keys);
+    printf (
+        "# Written by nui-local --from-slurm from cluster %s (Slurm %s). See nui-local(8), maui.cfg(5).\n"
+        "GRID     %s\nSITENAME %s\nSOCKET   /run/nui-local/socket\nSTATEDIR /var/lib/nui/local\n"
+        "LOGFILE  /var/log/nui/local.log\n"
+        "# Made by nui-ca(1): nui-ca issue CA site %s --out %s\n"
+        "CA       %s/ca.pem\nCRL      %s/crl.pem\nCERT     %s/cert.pem\nKEY      %s/key.pem\n"
+        "# LISTEN, META, BANK and GRIDMAP make it a site of a grid.\n"
+        "# Look first, beside Slurm's own scheduler; then NORMAL (and the partitions State=DOWN).\n"
+        "SERVERMODE TEST\n\n",
+        name, version, s->grid, name, name, s->keys, s->keys, s->keys, s->keys, s->keys);
     part (setting (s, "AuthAltParameters", v), "jwt_key", key);
     if (!*key)
-        printf ("# Slurm has no AuthAltTypes=auth/jwt with AuthAltParameters=jwt_key=FILE yet: needed.\n");
+        printf (
+            "# Slurm has no AuthAltTypes=auth/jwt with AuthAltParameters=jwt_key=FILE yet: needed.\n");
     char user[WORD];
     setting (s, "SlurmUser", user);
     user[strcspn (user, "(")] = 0;
@@ -174,14 +177,18 @@ static bool classes_write (struct source *s)
 {
     struct strbuf out = STRBUF_INIT, b = STRBUF_INIT;
     char v[WORD], name[WORD], *save = NULL;
-    bool weights = *setting (s, "PriorityWeightPartition", v) && strtoll (v, NULL, 10) > 0, ours = false;
+    bool weights = *setting (s, "PriorityWeightPartition", v) && strtoll (v, NULL, 10) > 0,
+         ours = false;
     bool ok = ask (s, "scontrol show partition -a -o", &out);
     printf ("\n# Partitions are classes.\n");
-    for (char *l = ok ? strtok_r (strbuf_text (&out), "\n", &save) : NULL; l; l = strtok_r (NULL, "\n", &save)) {
+    for (char *l = ok ? strtok_r (strbuf_text (&out), "\n", &save) : NULL; l;
+         l = strtok_r (NULL, "\n", &save)) {
         static const struct {
             const char *slurm, *ours;
-        } lists[] = {{"AllowAccounts", "REQUIREDACCOUNTLIST"}, {"AllowGroups", "REQUIREDGROUPLIST"},
-                     {"AllowQos", "REQUIREDQOSLIST"}, {"DenyAccounts", "EXCLUDEACCOUNTLIST"}};
+        } lists[] = {{"AllowAccounts", "REQUIREDACCOUNTLIST"},
+                     {"AllowGroups", "REQUIREDGROUPLIST"},
+                     {"AllowQos", "REQUIREDQOSLIST"},
+                     {"DenyAccounts", "EXCLUDEACCOUNTLIST"}};
         word (l, "PartitionName", name);
         if (strcmp (name, "nui") == 0) {
             ours = true;
@@ -206,14 +213,17 @@ static bool classes_write (struct source *s)
             strbuf_puts (&b, " NODEACCESSPOLICY=SINGLEJOB");
         line_end (&b, "CLASSCFG", name);
         if (strcmp (word (l, "State", v), "UP") == 0)
-            printf ("# %s is State=UP: Slurm starts its jobs itself until you set it to DOWN.\n", name);
+            printf ("# %s is State=UP: Slurm starts its jobs itself until you set it to DOWN.\n",
+                    name);
         if (*word (l, "QoS", v) && strcmp (v, "N/A") != 0)
             printf ("# %s: the limits of its partition QoS %s are not taken over.\n", name, v);
         if (strtoll (word (l, "PriorityTier", v), NULL, 10) > 1)
-            printf ("# %s: PriorityTier=%s has no counterpart; give the class a PRIORITY.\n", name, v);
+            printf ("# %s: PriorityTier=%s has no counterpart; give the class a PRIORITY.\n", name,
+                    v);
     }
     if (!ours)
-        printf ("# In slurm.conf: PartitionName=nui Nodes=ALL State=UP Hidden=YES (see SLURM in nui-local(8)).\n");
+        printf (
+            "# In slurm.conf: PartitionName=nui Nodes=ALL State=UP Hidden=YES (see SLURM in nui-local(8)).\n");
     strbuf_free (&out);
     strbuf_free (&b);
     return ok;
@@ -223,8 +233,9 @@ static bool classes_write (struct source *s)
 static void priority_write (struct source *s)
 {
     char v[WORD], age[WORD];
-    printf ("\n# Priority. Slurm's factors go from 0 to 1, times a weight; here a weight is for each minute,\n"
-            "# processor, priority of a QoS or class, or percent that a share is missed by.\n");
+    printf (
+        "\n# Priority. Slurm's factors go from 0 to 1, times a weight; here a weight is for each minute,\n"
+        "# processor, priority of a QoS or class, or percent that a share is missed by.\n");
     if (strcmp (setting (s, "PriorityType", v), "priority/multifactor") != 0) {
         printf ("# %s: first come, first served.\nQUEUETIMEWEIGHT 1\n", v);
     } else {
@@ -235,7 +246,8 @@ static void priority_write (struct source *s)
             printf ("SERVCAP %.0f\n", weight);
         weight = strtod (setting (s, "PriorityWeightFairShare", v), NULL);
         if (weight > 0)
-            printf ("FSWEIGHT 1\nFSUSERWEIGHT %.6f\nFSACCOUNTWEIGHT %.6f\n", weight / 200, weight / 200);
+            printf ("FSWEIGHT 1\nFSUSERWEIGHT %.6f\nFSACCOUNTWEIGHT %.6f\n", weight / 200,
+                    weight / 200);
         weight = strtod (setting (s, "PriorityWeightQOS", v), NULL);
         if (weight > 0)
             printf ("CREDWEIGHT 1\nQOSWEIGHT %.6f\n", weight / 100);
@@ -244,14 +256,16 @@ static void priority_write (struct source *s)
             printf ("%sCLASSWEIGHT %.6f\n", weight > 0 ? "" : "CREDWEIGHT 1\n", class / 100);
         weight = strtod (setting (s, "PriorityWeightJobSize", v), NULL);
         if (weight > 0)
-            printf ("# PriorityWeightJobSize=%.0f is of the share of the cluster: divide it by its processors.\n"
-                    "RESWEIGHT 1\nPROCWEIGHT 1\n",
-                    weight);
+            printf (
+                "# PriorityWeightJobSize=%.0f is of the share of the cluster: divide it by its processors.\n"
+                "RESWEIGHT 1\nPROCWEIGHT 1\n",
+                weight);
         if (*setting (s, "PriorityWeightTRES", v))
             printf ("# PriorityWeightTRES=%s has no counterpart.\n", v);
         printf ("FSPOLICY DEDICATEDPS\n");
         int64_t half = seconds (setting (s, "PriorityDecayHalfLife", v));
-        if (half > 0) /* seven windows of half a half-life each: what is older weighs less than a tenth */
+        if (half >
+            0) /* seven windows of half a half-life each: what is older weighs less than a tenth */
             printf ("FSINTERVAL %lld\nFSDEPTH 8\nFSDECAY 0.707\n", (long long)half / 2);
     }
     setting (s, "SchedulerType", v);
@@ -270,14 +284,19 @@ static void qos_write (struct source *s)
 {
     struct strbuf out = STRBUF_INIT, b = STRBUF_INIT;
     char v[WORD], *save = NULL, *f[7];
-    if (!ask (s, "sacctmgr -nP show qos format=Name,Priority,GrpJobs,GrpTRES,MaxWall,MaxJobsPU,Preempt", &out)) {
-        printf ("\n# No QoS and associations: sacctmgr has no database here. Of such a Slurm, a word qos:NAME in\n"
-                "# a job's comment is its QoS.\n");
+    if (!ask (
+            s,
+            "sacctmgr -nP show qos format=Name,Priority,GrpJobs,GrpTRES,MaxWall,MaxJobsPU,Preempt",
+            &out)) {
+        printf (
+            "\n# No QoS and associations: sacctmgr has no database here. Of such a Slurm, a word qos:NAME in\n"
+            "# a job's comment is its QoS.\n");
         strbuf_free (&out);
         return;
     }
     printf ("\n# QoS.\n");
-    for (char *l = strtok_r (strbuf_text (&out), "\n", &save); l; l = strtok_r (NULL, "\n", &save)) {
+    for (char *l = strtok_r (strbuf_text (&out), "\n", &save); l;
+         l = strtok_r (NULL, "\n", &save)) {
         split (l, f, 7);
         if (!name_good (f[0]))
             continue;
@@ -293,7 +312,9 @@ static void qos_write (struct source *s)
         if (*f[4])
             printf ("# QoS %s: MaxWall=%s is kept by Slurm.\n", f[0], f[4]);
         if (*f[6])
-            printf ("# QoS %s may evict %s; here a job is evicted if its QoS says QFLAGS=PREEMPTEE.\n", f[0], f[6]);
+            printf (
+                "# QoS %s may evict %s; here a job is evicted if its QoS says QFLAGS=PREEMPTEE.\n",
+                f[0], f[6]);
     }
     strbuf_free (&out);
     strbuf_free (&b);
@@ -308,23 +329,28 @@ static void associations_write (struct source *s)
     setting (s, "ClusterName", cluster);
     if (!name_good (cluster))
         return;
-    snprintf (command, sizeof command,
-              "sacctmgr -nP show assoc cluster=%s format=Account,User,Share,ParentName,GrpJobs,GrpTRES,MaxJobs,"
-              "QOS,DefaultQOS", cluster);
+    snprintf (
+        command, sizeof command,
+        "sacctmgr -nP show assoc cluster=%s format=Account,User,Share,ParentName,GrpJobs,GrpTRES,MaxJobs,"
+        "QOS,DefaultQOS",
+        cluster);
     if (!ask (s, command, &out)) {
         strbuf_free (&out);
         return;
     }
     double sum = 0; /* of the shares of top accounts */
     char *copy = strdup (strbuf_text (&out));
-    for (char *l = copy ? strtok_r (copy, "\n", &save) : NULL; l; l = strtok_r (NULL, "\n", &save)) {
+    for (char *l = copy ? strtok_r (copy, "\n", &save) : NULL; l;
+         l = strtok_r (NULL, "\n", &save)) {
         split (l, f, FIELDS);
         if (!*f[USER] && strcmp (f[PARENT], "root") == 0)
             sum += strtod (f[SHARE], NULL);
     }
     free (copy);
-    printf ("\n# Associations: accounts, then users. Shares of accounts under root are percentages of all.\n");
-    for (char *l = strtok_r (strbuf_text (&out), "\n", &save); l; l = strtok_r (NULL, "\n", &save)) {
+    printf (
+        "\n# Associations: accounts, then users. Shares of accounts under root are percentages of all.\n");
+    for (char *l = strtok_r (strbuf_text (&out), "\n", &save); l;
+         l = strtok_r (NULL, "\n", &save)) {
         split (l, f, FIELDS);
         bool user = *f[USER], top = !user && strcmp (f[PARENT], "root") == 0;
         const char *name = user ? f[USER] : f[ACCOUNT];
@@ -343,7 +369,8 @@ static void associations_write (struct source *s)
         }
         line_end (&b, user ? "USERCFG" : "ACCOUNTCFG", name);
         if (!user && !top && *f[PARENT])
-            printf ("# Account %s is under %s in Slurm; here accounts have no tree.\n", name, f[PARENT]);
+            printf ("# Account %s is under %s in Slurm; here accounts have no tree.\n", name,
+                    f[PARENT]);
     }
     strbuf_free (&out);
     strbuf_free (&b);
@@ -357,8 +384,10 @@ static bool nodes_write (struct source *s)
     uint32_t count = 0;
     bool weights = false;
     bool ok = ask (s, "scontrol show node -o", &out);
-    printf ("\n# Nodes, with processors, memory, features, gres and state, come from Slurm while it runs:\n");
-    for (char *l = ok ? strtok_r (strbuf_text (&out), "\n", &save) : NULL; l; l = strtok_r (NULL, "\n", &save)) {
+    printf (
+        "\n# Nodes, with processors, memory, features, gres and state, come from Slurm while it runs:\n");
+    for (char *l = ok ? strtok_r (strbuf_text (&out), "\n", &save) : NULL; l;
+         l = strtok_r (NULL, "\n", &save)) {
         if (!*word (l, "NodeName", name))
             continue;
         word (l, "Weight", v);
@@ -367,7 +396,8 @@ static bool nodes_write (struct source *s)
         if (++count > LISTED_MAX)
             continue;
         printf ("#   %s", name);
-        static const char *const keys[] = {"CPUTot", "RealMemory", "AvailableFeatures", "Gres", "Weight"};
+        static const char *const keys[] = {"CPUTot", "RealMemory", "AvailableFeatures", "Gres",
+                                           "Weight"};
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
             if (*word (l, keys[i], v))
                 printf (" %s=%s", keys[i], v);
@@ -375,11 +405,15 @@ static bool nodes_write (struct source *s)
     }
     if (count > LISTED_MAX)
         printf ("#   and %u more\n", count - LISTED_MAX);
-    printf ("%s", weights ? "# Their weights differ: the lowest is taken first.\nNODEALLOCATIONPOLICY PRIORITY\n"
-                          : "NODEALLOCATIONPOLICY MINRESOURCE\n");
+    printf (
+        "%s",
+        weights
+            ? "# Their weights differ: the lowest is taken first.\nNODEALLOCATIONPOLICY PRIORITY\n"
+            : "NODEALLOCATIONPOLICY MINRESOURCE\n");
     if (ask (s, "scontrol show licenses -o", &out) && strstr (strbuf_text (&out), "LicenseName=")) {
         printf ("# So do licences:\n");
-        for (char *l = strtok_r (strbuf_text (&out), "\n", &save); l; l = strtok_r (NULL, "\n", &save))
+        for (char *l = strtok_r (strbuf_text (&out), "\n", &save); l;
+             l = strtok_r (NULL, "\n", &save))
             printf ("#   %s\n", l);
     }
     strbuf_free (&out);
@@ -390,13 +424,14 @@ static bool nodes_write (struct source *s)
 
 static int usage (int code)
 {
-    fprintf (code ? stderr : stdout,
-             "usage: nui-local --from-slurm [--bin DIR] [--grid NAME] [--keys DIR] [--server URL]\n"
-             "Prints a first configuration, read from the running Slurm (SLURM_CONF or Slurm's default).\n"
-             "  --bin DIR      where scontrol and sacctmgr are (by PATH)\n"
-             "  --grid NAME    the grid's name (grid)\n"
-             "  --keys DIR     of ca.pem, crl.pem, cert.pem and key.pem (/etc/nui)\n"
-             "  --server URL   slurmrestd (http://localhost:6820)\n");
+    fprintf (
+        code ? stderr : stdout,
+        "usage: nui-local --from-slurm [--bin DIR] [--grid NAME] [--keys DIR] [--server URL]\n"
+        "Prints a first configuration, read from the running Slurm (SLURM_CONF or Slurm's default).\n"
+        "  --bin DIR      where scontrol and sacctmgr are (by PATH)\n"
+        "  --grid NAME    the grid's name (grid)\n"
+        "  --keys DIR     of ca.pem, crl.pem, cert.pem and key.pem (/etc/nui)\n"
+        "  --server URL   slurmrestd (http://localhost:6820)\n");
     return code;
 }
 
@@ -406,7 +441,8 @@ int from_slurm_main (int argc, char **argv)
         {"bin", required_argument, NULL, 'b'},  {"grid", required_argument, NULL, 'g'},
         {"keys", required_argument, NULL, 'k'}, {"server", required_argument, NULL, 's'},
         {"help", no_argument, NULL, 'h'},       {0}};
-    struct source s = {.bin = "", .grid = "grid", .keys = "/etc/nui", .server = "http://localhost:6820"};
+    struct source s = {
+        .bin = "", .grid = "grid", .keys = "/etc/nui", .server = "http://localhost:6820"};
     int c;
     while ((c = getopt_long (argc, argv, "h", options, NULL)) != -1)
         switch (c) {
@@ -441,8 +477,8 @@ int from_slurm_main (int argc, char **argv)
     }
     if (!ok) {
         const char *said = strbuf_text (&s.config);
-        fprintf (stderr, "nui-local: Slurm cannot be read with scontrol: %.*s\n", (int)strcspn (said, "\n"),
-                 *said ? said : "nothing was said");
+        fprintf (stderr, "nui-local: Slurm cannot be read with scontrol: %.*s\n",
+                 (int)strcspn (said, "\n"), *said ? said : "nothing was said");
     }
     strbuf_free (&s.config);
     if (fflush (stdout) != 0 || ferror (stdout)) {

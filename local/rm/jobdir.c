@@ -159,8 +159,9 @@ static int work_open (int parent, int dir, const struct rm_job *job)
 {
     if (job->staged)
         return openat (parent, job->staged, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    return mkdirat (dir, "work", 0700) == 0 ? openat (dir, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-                                            : -1;
+    return mkdirat (dir, "work", 0700) == 0
+               ? openat (dir, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+               : -1;
 }
 
 static int work_fill (int parent, int dir, const struct rm_job *job, const struct passwd *pw)
@@ -195,7 +196,8 @@ int jobdir_make (int parent, const struct rm_job *job, const char *key, const st
     int dir = -1;
     char half[JOBDIR_KEY_MAX + 32];
     const char *mark = jobdir_or (job->mark, "");
-    snprintf (tmp, sizeof tmp, ".new-%s%s%.8s", key, *mark ? "." : "", mark); /* never another job's */
+    snprintf (tmp, sizeof tmp, ".new-%s%s%.8s", key, *mark ? "." : "",
+              mark); /* never another job's */
     snprintf (half, sizeof half, "%s/work", tmp);
     if (job->staged && renameat (parent, half, parent, job->staged) != 0 && errno != ENOENT)
         goto io; /* what came was on its way there when we died */
@@ -226,8 +228,8 @@ static int jobdir_of_check (int dir, const char *job_id, const char *mark, struc
     struct stat st;
     size_t len = 0;
     errno = 0;
-    bool ours = fstat (dir, &st) == 0 && st.st_uid == geteuid () &&
-                !(st.st_mode & (S_IWGRP | S_IWOTH));
+    bool ours =
+        fstat (dir, &st) == 0 && st.st_uid == geteuid () && !(st.st_mode & (S_IWGRP | S_IWOTH));
     char *spec = ours ? file_read_all (dir, "spec", &len) : NULL;
     if (!spec && errno != 0 && errno != ENOENT)
         return err_set (err, ERR_IO, "directory of job %s: %s", job_id, strerror (errno));
@@ -236,7 +238,8 @@ static int jobdir_of_check (int dir, const char *job_id, const char *mark, struc
     bool same = its_id && its_mark && strcmp (its_id, job_id) == 0 &&
                 strcmp (its_mark, jobdir_or (mark, "")) == 0;
     free (spec);
-    return same ? 0 : err_set (err, ERR_NOT_FOUND, "the directory of job %s is not its own", job_id);
+    return same ? 0
+                : err_set (err, ERR_NOT_FOUND, "the directory of job %s is not its own", job_id);
 }
 
 int jobdir_open (int parent, const char *job_id, uint32_t incarnation, const char *mark,
@@ -271,7 +274,8 @@ static int jobdir_rename_aside (int parent, const char *key, struct log *log, st
                        "directory=%s now=%s reason=\"another job of that number left it: the state "
                        "directory is not the one it was made with\"",
                        key, aside);
-            return fsync (parent) == 0 ? 0 : err_set (err, ERR_IO, "%s: %s", aside, strerror (errno));
+            return fsync (parent) == 0 ? 0
+                                       : err_set (err, ERR_IO, "%s: %s", aside, strerror (errno));
         }
         if (errno == ENOENT)
             return 0;
@@ -307,7 +311,8 @@ uint64_t jobdir_number_max (const char *parent, const char *site)
     DIR *dir = opendir (parent);
     for (struct dirent *e; dir && (e = readdir (dir));) {
         const char *digits = e->d_name + len + 1;
-        if (strncmp (e->d_name, site, len) != 0 || e->d_name[len] != '.' || *digits < '0' || *digits > '9')
+        if (strncmp (e->d_name, site, len) != 0 || e->d_name[len] != '.' || *digits < '0' ||
+            *digits > '9')
             continue;
         uint64_t number = strtoull (digits, NULL, 10);
         if (number > most && number < INT64_MAX / 2)
@@ -318,8 +323,8 @@ uint64_t jobdir_number_max (const char *parent, const char *site)
     return most;
 }
 
-static void left_look (int parent, const char *name, const char *site, void (*fn) (void *arg, const struct jobdir_left *left),
-                       void *arg)
+static void left_look (int parent, const char *name, const char *site,
+                       void (*fn) (void *arg, const struct jobdir_left *left), void *arg)
 {
     char key[JOBDIR_KEY_MAX];
     size_t len = strlen (site), size = 0;
@@ -331,15 +336,20 @@ static void left_look (int parent, const char *name, const char *site, void (*fn
     char id[JOBDIR_KEY_MAX];
     snprintf (id, sizeof id, "%.*s", (int)(end - name), name);
     jobdir_key (id, (uint32_t)incarnation, key);
-    int dir = strcmp (key, name) == 0 ? openat (parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    int dir = strcmp (key, name) == 0
+                  ? openat (parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
+                  : -1;
     if (dir < 0)
         return;
     bool over = faccessat (dir, "status", F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
                 faccessat (dir, LEFT_OVER, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
     char *spec = over ? NULL : file_read_all (dir, "spec", &size);
-    const char *mark = spec ? spec_get (spec, size, "mark") : NULL, *its = spec ? spec_get (spec, size, "job_id") : NULL;
+    const char *mark = spec ? spec_get (spec, size, "mark") : NULL,
+               *its = spec ? spec_get (spec, size, "job_id") : NULL;
     if (mark && its && strcmp (its, id) == 0 && jobdir_of_check (dir, id, mark, NULL) == 0)
-        fn (arg, &(struct jobdir_left){number, id, mark, jobdir_or (spec_get (spec, size, "hold"), ""), (uint32_t)incarnation});
+        fn (arg,
+            &(struct jobdir_left){number, id, mark, jobdir_or (spec_get (spec, size, "hold"), ""),
+                                  (uint32_t)incarnation});
     free (spec);
     close (dir);
 }

@@ -20,7 +20,8 @@ enum { FIRST_LINE_MAX = 256 }; /* so much of it the kernel reads */
 bool mistake_of_script (const void *script, size_t len, char out[MISTAKE_TEXT_MAX])
 {
     const char *text = script, *newline = len ? memchr (text, '\n', len) : NULL;
-    if (!newline || newline == text || newline[-1] != '\r' || memchr (text, 0, (size_t)(newline - text)))
+    if (!newline || newline == text || newline[-1] != '\r' ||
+        memchr (text, 0, (size_t)(newline - text)))
         return false;
     snprintf (out, MISTAKE_TEXT_MAX,
               "the script has DOS line ends (its first line ends with a carriage return): dos2unix "
@@ -54,10 +55,10 @@ static bool mistake_of_interpreter (int dir, char out[MISTAKE_TEXT_MAX])
     if (!*name)
         return false;
     if (fstatat (dir, name, &st, 0) != 0)
-        why = errno == ENOENT || errno == ENOTDIR ? "which does not exist here"
-              : errno == EACCES                   ? "which the account may not reach"
+        why = errno == ENOENT || errno == ENOTDIR       ? "which does not exist here"
+              : errno == EACCES                         ? "which the account may not reach"
               : errno == ELOOP || errno == ENAMETOOLONG ? "which is no path to a program"
-                                                  : NULL;
+                                                        : NULL;
     else if (!S_ISREG (st.st_mode))
         why = S_ISDIR (st.st_mode) ? "which is a directory" : "which is no program";
     else if (faccessat (dir, name, X_OK, AT_EACCESS) != 0)
@@ -102,6 +103,7 @@ bool mistake_of_output (int number, const char *name, char out[MISTAKE_TEXT_MAX]
                                         : NULL;
     if (!why)
         return false;
-    text_printf (out, MISTAKE_TEXT_MAX, "its output file %.100s is %s among the files that it brought", name, why);
+    text_printf (out, MISTAKE_TEXT_MAX,
+                 "its output file %.100s is %s among the files that it brought", name, why);
     return true;
 }

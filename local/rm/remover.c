@@ -21,7 +21,8 @@ struct remover {
     void *arg;
 };
 
-struct remover *remover_create (struct event_base *base, struct log *log, const char *job_dir, int dir)
+struct remover *remover_create (struct event_base *base, struct log *log, const char *job_dir,
+                                int dir)
 {
     struct remover *r = calloc (1, sizeof *r);
     assert (r);
@@ -44,8 +45,8 @@ static void on_done (void *arg, int exit_code, bool timed_out)
     struct remover *r = arg;
     r->child = NULL;
     if (exit_code != 0)
-        log_event (r->log, LOG_LEVEL_ERROR, "rm", "old_files_not_removed", "exit_code=%d timeout=%d",
-                   exit_code, timed_out);
+        log_event (r->log, LOG_LEVEL_ERROR, "rm", "old_files_not_removed",
+                   "exit_code=%d timeout=%d", exit_code, timed_out);
     r->done (r->arg, exit_code == 0);
 }
 

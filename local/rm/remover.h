@@ -12,7 +12,8 @@
 struct remover;
 
 /* dir: job_dir, open; the caller's, for as long as this lives. */
-struct remover *remover_create (struct event_base *base, struct log *log, const char *job_dir, int dir);
+struct remover *remover_create (struct event_base *base, struct log *log, const char *job_dir,
+                                int dir);
 void remover_destroy (struct remover *remover); /* NULL is a no-op; no callback comes any more */
 /* As rm_ops.forget. */
 int remover_go (struct remover *remover, const struct rm_gone *jobs, uint32_t count,

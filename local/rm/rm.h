@@ -33,7 +33,7 @@ struct rm_job {
     uint32_t host_count;
     const char *const *host;
     const uint32_t *host_tasks;
-    uint32_t procs; /* of all tasks together */
+    uint32_t procs;    /* of all tasks together */
     int64_t memory_mb; /* of all tasks together; 0: not limited */
     /* what */
     const void *script;
@@ -48,7 +48,8 @@ struct rm_job {
     const char *class_name;
     const char *account;
     const char *qos;
-    const char *staged; /* below the jobs' directory: this one becomes the job's own; NULL: it is made */
+    const char
+        *staged; /* below the jobs' directory: this one becomes the job's own; NULL: it is made */
     /* Not NULL: the resource manager has the job already, under this name (see bind); it is to run it
      * on these hosts, and of the rest only job_id, incarnation and procs count. */
     const char *rm_id;
@@ -76,7 +77,8 @@ struct rm_status {
     int32_t exit_code;
     bool cpu_known;       /* once ended: the next says something */
     duration_us cpu_time; /* of all its processes */
-    char text[256]; /* a sentence for START_FAILED, REFUSED, MISTAKE, OUTPUT and NODE_FAILURE, else "" */
+    char text
+        [256]; /* a sentence for START_FAILED, REFUSED, MISTAKE, OUTPUT and NODE_FAILURE, else "" */
 };
 
 /* A job that was given to the resource manager itself (sbatch), as it is there now. Strings are ""
@@ -89,7 +91,7 @@ struct rm_native {
     enum rm_native_state state;
     const char *job_id; /* as bound; NULL: not yet */
     const char *name, *user, *group, *account, *qos, *class_name;
-    uint32_t nodes_min, nodes_max; /* 0: not said */
+    uint32_t nodes_min, nodes_max;  /* 0: not said */
     uint32_t tasks, tasks_per_node; /* 0: not said */
     uint32_t procs;                 /* of all tasks together */
     uint32_t procs_per_node_min;
@@ -99,13 +101,13 @@ struct rm_native {
     time_us begin;        /* 0: at once */
     const char *features, *licences, *hosts, *hosts_excluded;
     const char *gres_per_node, *gres_per_task, *gres_per_job; /* as in rm_node */
-    const char *dependency;   /* what it still waits for; "" nothing */
-    const char *array_id;     /* "" no array */
-    uint32_t array_limit;     /* tasks of it that may run at a time; 0: all */
+    const char *dependency; /* what it still waits for; "" nothing */
+    const char *array_id;   /* "" no array */
+    uint32_t array_limit;   /* tasks of it that may run at a time; 0: all */
     bool held_user, held_admin;
-    time_us start;          /* 0: does not run */
-    const char *placement;  /* "n1:2,n2:1": processors on each node, while it runs */
-    bool unasked;           /* it runs, and nobody here asked for that */
+    time_us start;         /* 0: does not run */
+    const char *placement; /* "n1:2,n2:1": processors on each node, while it runs */
+    bool unasked;          /* it runs, and nobody here asked for that */
 };
 
 enum rm_event_kind {
@@ -128,8 +130,8 @@ struct rm_event {
     const char *placement; /* STARTED, where the resource manager chose itself: "n1:2,n2:1"; NULL */
     bool unasked;          /* STARTED: nobody here asked for it */
     bool suspended;
-    const char *rm_id;     /* HANDED */
-    time_us submit;        /* ENDED, of the resource manager's own jobs: as it says now; 0: unknown */
+    const char *rm_id; /* HANDED */
+    time_us submit;    /* ENDED, of the resource manager's own jobs: as it says now; 0: unknown */
     const struct rm_native *native;
     uint32_t native_count;
 };
@@ -151,18 +153,18 @@ struct rm_node {
     const char *reason; /* why drained or down; "" */
     uint32_t procs;
     int64_t memory_mb, disk_mb;
-    int64_t weight;       /* the lowest is preferred */
-    int32_t load_milli;   /* load average in thousandths; -1: unknown */
+    int64_t weight;         /* the lowest is preferred */
+    int32_t load_milli;     /* load average in thousandths; -1: unknown */
     int64_t memory_used_mb; /* by whatever runs there; -1: unknown */
-    const char *features; /* "a,b" */
-    const char *gres;     /* "gpu:2,gpu.tesla:2,fpga:1": all of a kind, then each type */
-    const char *classes;  /* "batch,debug" */
-    const char *address;  /* "": not said */
+    const char *features;   /* "a,b" */
+    const char *gres;       /* "gpu:2,gpu.tesla:2,fpga:1": all of a kind, then each type */
+    const char *classes;    /* "batch,debug" */
+    const char *address;    /* "": not said */
 };
 
 /* Nodes that are promised to somebody. */
 struct rm_reservation {
-    const char *name; /* of letters, digits, '.', '_' and '-' */
+    const char *name;   /* of letters, digits, '.', '_' and '-' */
     time_us start, end; /* end TIME_US_MAX: none */
     uint32_t host_count;
     const char *const *host;
@@ -239,8 +241,7 @@ struct rm_ops {
                  struct err *err);
     int (*requeue) (void *self, const char *job_id, uint32_t incarnation, struct err *err);
     /* Stops its processes and the clock of its limit, or lets them go on. Idempotent. */
-    int (*suspend) (void *self, const char *job_id, uint32_t incarnation, bool on,
-                    struct err *err);
+    int (*suspend) (void *self, const char *job_id, uint32_t incarnation, bool on, struct err *err);
 };
 
 struct rm {

@@ -29,8 +29,8 @@ struct job {
     char job_id[JOBDIR_KEY_MAX];
     uint32_t incarnation;
     int dir;
-    int watch;              /* inotify watch of dir */
-    int pidfd;              /* of the supervisor; -1: none known to live */
+    int watch; /* inotify watch of dir */
+    int pidfd; /* of the supervisor; -1: none known to live */
     struct event *pid_event;
     struct event *check_event; /* runs job_check from the loop */
     bool started_sent;
@@ -219,12 +219,11 @@ static void lost (struct job *job)
     if (cgroup)
         rmdir (cgroup); /* fails while the killed are still leaving: nothing is lost by that */
     char text[512];
-    int n = snprintf (text, sizeof text,
-                      "end=%s\nexit_code=255\nstart_us=%lld\nend_us=%lld\ntext=%s\n",
-                      rm_end_name (RM_END_NODE_FAILURE),
-                      started ? lines_get_int (started, "start_us") : 0LL,
-                      (long long)clock_now_us (),
-                      "its supervising process was lost; what was left of the job was killed");
+    int n =
+        snprintf (text, sizeof text, "end=%s\nexit_code=255\nstart_us=%lld\nend_us=%lld\ntext=%s\n",
+                  rm_end_name (RM_END_NODE_FAILURE),
+                  started ? lines_get_int (started, "start_us") : 0LL, (long long)clock_now_us (),
+                  "its supervising process was lost; what was left of the job was killed");
     if (file_write_durable (job->dir, "status", text, (size_t)n, 0644) != 0)
         log_event (job->owner->log, LOG_LEVEL_ERROR, "rm", "status_not_written", "job=%s error=%d",
                    job->key, errno);
@@ -336,8 +335,8 @@ static int supervisor_spawn (struct job *job, struct err *err)
     sigdelset (&all, SIGSTOP);
     posix_spawnattr_setsigmask (&attr, &mask);
     posix_spawnattr_setsigdefault (&attr, &all);
-    posix_spawnattr_setflags (&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
-                                         POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setflags (&attr,
+                              POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     int rc = posix_spawn (&pid, rm->supervise_path, &files, &attr, argv, envp);
     posix_spawn_file_actions_destroy (&files);
     posix_spawnattr_destroy (&attr);
@@ -358,7 +357,8 @@ static void job_settle (struct job *job)
     }
     close (marker); /* ours: now nobody else can launch it */
     char text[256];
-    int n = snprintf (text, sizeof text, "end=%s\nexit_code=127\nstart_us=0\nend_us=%lld\n"
+    int n = snprintf (text, sizeof text,
+                      "end=%s\nexit_code=127\nstart_us=0\nend_us=%lld\n"
                       "text=nui-supervise did not start\n",
                       rm_end_name (RM_END_START_FAILED), (long long)clock_now_us ());
     if (file_write_durable (job->dir, "status", text, (size_t)n, 0644) != 0)
@@ -394,8 +394,10 @@ static void job_check (struct job *job)
     log_event (job->owner->log, LOG_LEVEL_INFO, "rm", "job_ended", "job=%s how=%s exit_code=%d",
                job->key, rm_end_name (status.end), status.exit_code);
     char job_id[JOBDIR_KEY_MAX];
-    struct rm_event event = {.kind = RM_EVENT_ENDED, .job_id = job_id,
-                             .incarnation = job->incarnation, .status = &status};
+    struct rm_event event = {.kind = RM_EVENT_ENDED,
+                             .job_id = job_id,
+                             .incarnation = job->incarnation,
+                             .status = &status};
     struct rm_embedded *rm = job->owner;
     memcpy (job_id, job->job_id, sizeof job_id);
     job_destroy (job); /* first: the callback may start the next incarnation */
@@ -423,7 +425,7 @@ static void on_inotify (evutil_socket_t fd, short what, void *arg)
 {
     struct rm_embedded *rm = arg;
     (void)what;
-    _Alignas (struct inotify_event) char buf[16384];
+    _Alignas(struct inotify_event) char buf[16384];
     ssize_t n;
     while ((n = read (fd, buf, sizeof buf)) > 0)
         for (char *p = buf; p < buf + n;) {
@@ -579,8 +581,8 @@ static int embedded_suspend (void *self, const char *job_id, uint32_t incarnatio
                               on ? SIGSTOP : SIGCONT, err);
 }
 
-static int embedded_used (void *self, const char *job_id, uint32_t incarnation,
-                          struct rm_used *out, struct err *err)
+static int embedded_used (void *self, const char *job_id, uint32_t incarnation, struct rm_used *out,
+                          struct err *err)
 {
     struct job *job = job_find (self, job_id, incarnation);
     size_t len = 0;
@@ -594,9 +596,8 @@ static int embedded_used (void *self, const char *job_id, uint32_t incarnation,
     free (spec);
     out->cpu_time = by_group > by_process ? by_group : by_process;
     out->memory_mb = memory_below_mb (supervisor);
-    return out->cpu_time < 0
-               ? err_set (err, ERR_NOT_FOUND, "job %s has no processes left", job_id)
-               : 0;
+    return out->cpu_time < 0 ? err_set (err, ERR_NOT_FOUND, "job %s has no processes left", job_id)
+                             : 0;
 }
 
 static int embedded_output_open (void *self, const char *job_id, uint32_t incarnation,
@@ -691,11 +692,13 @@ static bool cgroup_self (char *out, size_t cap)
 static void limits_tell (struct rm_embedded *rm, const char *have)
 {
     const char *by[] = {"rlimit", "cgroup"};
-    log_event (rm->log, LOG_LEVEL_INFO, "rm", "limits", "memory=%s processes=%s processors=%s%s",
-               by[strstr (have, "memory") != NULL], by[strstr (have, "pids") != NULL],
-               strstr (have, "cpu") ? "cgroup" : "rlimit_time",
-               strstr (have, "memory") && strstr (have, "pids") && strstr (have, "cpu")
-                   ? "" : " text=\"an rlimit is for each process by itself, of processes for all of an account\"");
+    log_event (
+        rm->log, LOG_LEVEL_INFO, "rm", "limits", "memory=%s processes=%s processors=%s%s",
+        by[strstr (have, "memory") != NULL], by[strstr (have, "pids") != NULL],
+        strstr (have, "cpu") ? "cgroup" : "rlimit_time",
+        strstr (have, "memory") && strstr (have, "pids") && strstr (have, "cpu")
+            ? ""
+            : " text=\"an rlimit is for each process by itself, of processes for all of an account\"");
 }
 
 /* A subtree for the jobs; with limits where the controllers are given to us, else for killing only. */
@@ -710,8 +713,8 @@ static void cgroup_setup (struct rm_embedded *rm, const char *name)
     }
     snprintf (path, sizeof path, "%s/%s", root, name);
     if (mkdir (path, 0755) != 0 && errno != EEXIST) {
-        log_event (rm->log, LOG_LEVEL_WARN, "rm", "no_cgroup",
-                   "path=%s reason=\"%s\"", path, strerror (errno));
+        log_event (rm->log, LOG_LEVEL_WARN, "rm", "no_cgroup", "path=%s reason=\"%s\"", path,
+                   strerror (errno));
         limits_tell (rm, "");
         return;
     }
@@ -732,7 +735,8 @@ static void cgroup_setup (struct rm_embedded *rm, const char *name)
     limits_tell (rm, have ? have : "");
     if (!have || !strstr (have, "memory"))
         log_event (rm->log, LOG_LEVEL_WARN, "rm", "cgroup_without_limits",
-                   "path=%s reason=\"%s: groups serve for killing only\"", rm->cgroup_root, *text ? text : "no controllers");
+                   "path=%s reason=\"%s: groups serve for killing only\"", rm->cgroup_root,
+                   *text ? text : "no controllers");
     free (have);
 }
 

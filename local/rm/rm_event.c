@@ -9,15 +9,15 @@ static const char *text_copy (struct arena *arena, const char *text)
 
 /* Every text of a native job, so that none is forgotten in the middle of a list of assignments. */
 static const size_t native_texts[] = {
-    offsetof (struct rm_native, rm_id),          offsetof (struct rm_native, job_id),
-    offsetof (struct rm_native, name),           offsetof (struct rm_native, user),
-    offsetof (struct rm_native, group),          offsetof (struct rm_native, account),
-    offsetof (struct rm_native, qos),            offsetof (struct rm_native, class_name),
-    offsetof (struct rm_native, features),       offsetof (struct rm_native, licences),
-    offsetof (struct rm_native, hosts),          offsetof (struct rm_native, hosts_excluded),
-    offsetof (struct rm_native, gres_per_node),  offsetof (struct rm_native, gres_per_task),
-    offsetof (struct rm_native, gres_per_job),   offsetof (struct rm_native, dependency),
-    offsetof (struct rm_native, array_id),       offsetof (struct rm_native, placement),
+    offsetof (struct rm_native, rm_id),         offsetof (struct rm_native, job_id),
+    offsetof (struct rm_native, name),          offsetof (struct rm_native, user),
+    offsetof (struct rm_native, group),         offsetof (struct rm_native, account),
+    offsetof (struct rm_native, qos),           offsetof (struct rm_native, class_name),
+    offsetof (struct rm_native, features),      offsetof (struct rm_native, licences),
+    offsetof (struct rm_native, hosts),         offsetof (struct rm_native, hosts_excluded),
+    offsetof (struct rm_native, gres_per_node), offsetof (struct rm_native, gres_per_task),
+    offsetof (struct rm_native, gres_per_job),  offsetof (struct rm_native, dependency),
+    offsetof (struct rm_native, array_id),      offsetof (struct rm_native, placement),
 };
 
 static const struct rm_native *natives_copy (struct arena *arena, const struct rm_native *list,

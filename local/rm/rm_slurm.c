@@ -470,7 +470,8 @@ int rm_slurm_create (const struct rm_slurm_config *config, struct rm *out, struc
     int rc = jobdir_parent (config->job_dir, &slurm->job_dir, &slurm->dir, &local);
     if (rc == 0 && !(slurm->rest = slurm_rest_create (&rest, &local)))
         rc = local.code;
-    if (rc == 0 && !(slurm->remover = remover_create (slurm->base, slurm->log, slurm->job_dir, slurm->dir)))
+    if (rc == 0 &&
+        !(slurm->remover = remover_create (slurm->base, slurm->log, slurm->job_dir, slurm->dir)))
         rc = err_set (&local, ERR_NOMEM, "Slurm: no memory");
     if (rc == 0)
         rc = slurm_jobs_init (slurm, &local);

@@ -41,7 +41,7 @@ struct rm_slurm_config {
     bool usage;              /* … and what each job used, before its end is told */
     duration_us poll;        /* between looks at Slurm */
     duration_us patience;    /* a start that is not RUNNING by then has failed */
-    duration_us token_life;  /* of a token for slurmrestd, which is renewed at half of it; seconds */
+    duration_us token_life; /* of a token for slurmrestd, which is renewed at half of it; seconds */
     const char *job_dir;
     rm_event_fn on_event;
     void *arg;

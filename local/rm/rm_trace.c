@@ -215,8 +215,7 @@ static void trace_destroy (void *self)
 {
     struct rm_trace *rm = self;
     struct trace_job *job, *next;
-    HASH_ITER (hh, rm->jobs, job, next)
-    {
+    HASH_ITER (hh, rm->jobs, job, next) {
         HASH_DEL (rm->jobs, job);
         free (job);
     }

@@ -166,8 +166,7 @@ void slurm_command (struct slurm *slurm, const char *const *args,
 void slurm_commands_stop (struct slurm *slurm)
 {
     struct slurm_command *c, *next;
-    DL_FOREACH_SAFE (slurm->commands, c, next)
-    {
+    DL_FOREACH_SAFE (slurm->commands, c, next) {
         DL_DELETE (slurm->commands, c);
         if (c->pid > 0) {
             kill (c->pid, SIGKILL);

@@ -29,12 +29,12 @@ struct slurm_done {
     off_t at;
     struct strbuf line; /* begun in the last chunk */
     struct event *slice;
-    bool again;  /* more to find when this search is done */
-    time_us since;      /* this search catches up with all that ended from here on; 0: it does not */
+    bool again;    /* more to find when this search is done */
+    time_us since; /* this search catches up with all that ended from here on; 0: it does not */
     time_us since_next; /* the next one will */
     uint32_t caught;
     struct slurm_record record;
-    bool asking; /* sacct runs, or what it said is being looked at */
+    bool asking;              /* sacct runs, or what it said is being looked at */
     char *lines, *lines_left; /* of that */
     struct event *lines_timer, *begin;
 };
@@ -74,7 +74,8 @@ static struct slurm_job *job_for (struct slurm *slurm, const struct slurm_record
 static void unheard_take (struct slurm_done *done, const struct slurm_record *r)
 {
     struct slurm *slurm = done->slurm;
-    struct slurm_seen seen = {.number = r->number, .end = r->end, .state = SLURM_ENDED, .priority = 1};
+    struct slurm_seen seen = {
+        .number = r->number, .end = r->end, .state = SLURM_ENDED, .priority = 1};
     struct rm_native *n = &seen.native;
     struct strbuf b = STRBUF_INIT;
     const char **name;
@@ -88,10 +89,14 @@ static void unheard_take (struct slurm_done *done, const struct slurm_record *r)
                        r->procs / count + (i < r->procs % count));
     const struct {
         const char **to, *from;
-    } text[] = {{&n->rm_id, r->id},           {&n->name, r->name},
-                {&n->user, r->user},          {&n->group, r->group},
-                {&n->account, r->account},    {&n->qos, r->qos},
-                {&n->class_name, r->partition}, {&n->placement, strbuf_text (&b)}};
+    } text[] = {{&n->rm_id, r->id},
+                {&n->name, r->name},
+                {&n->user, r->user},
+                {&n->group, r->group},
+                {&n->account, r->account},
+                {&n->qos, r->qos},
+                {&n->class_name, r->partition},
+                {&n->placement, strbuf_text (&b)}};
     for (size_t i = 0; i < sizeof text / sizeof *text; i++)
         *text[i].to = arena_strdup (slurm->arena, text[i].from);
     strbuf_free (&b);
@@ -169,8 +174,8 @@ static void search_end (struct slurm_done *done)
     done->fd = -1;
     strbuf_clear (&done->line);
     HASH_ITER (hh_id, slurm->by_id, job, next)
-    if (job->seeking == SEEK_FILE)
-        job->seeking = SEEK_SACCT;
+        if (job->seeking == SEEK_FILE)
+            job->seeking = SEEK_SACCT;
     sacct_ask (slurm);
 }
 
@@ -215,10 +220,10 @@ static void search_begin (struct slurm_done *done)
     }
     bool file = false;
     HASH_ITER (hh_id, slurm->by_id, job, next)
-    if (job->seeking == SEEK_WAITING) {
-        job->seeking = SEEK_FILE;
-        file = true;
-    }
+        if (job->seeking == SEEK_WAITING) {
+            job->seeking = SEEK_FILE;
+            file = true;
+        }
     done->at = 0;
     if (done->since_next) {
         done->since = done->since_next;
@@ -243,12 +248,12 @@ static void sacct_end (struct slurm *slurm, bool answered)
     bool more = done->since && !answered, asked_again = false;
     done->asking = false;
     if (done->since && answered)
-        log_event (slurm->log, LOG_LEVEL_INFO, "slurm", "caught_up", "unseen_jobs=%u", done->caught);
+        log_event (slurm->log, LOG_LEVEL_INFO, "slurm", "caught_up", "unseen_jobs=%u",
+                   done->caught);
     else if (done->since && !done->since_next)
         done->since_next = done->since;
     done->since = 0;
-    HASH_ITER (hh_id, slurm->by_id, job, next)
-    {
+    HASH_ITER (hh_id, slurm->by_id, job, next) {
         if (job->seeking == SEEK_USAGE) {
             job->usage_asked = job->usage_asked || clock_monotonic_us () > job->deadline;
             if (job->usage_asked) {
@@ -330,11 +335,11 @@ static void sacct_ask (struct slurm *slurm)
     done->asking = true;
     time_us first = TIME_US_MAX;
     HASH_ITER (hh_id, slurm->by_id, job, next)
-    if (sought (job)) {
-        strbuf_printf (&ids, "%s%s", count++ ? "," : "", job->rm_id);
-        if (job->submit > 0 && job->submit < first)
-            first = job->submit;
-    }
+        if (sought (job)) {
+            strbuf_printf (&ids, "%s%s", count++ ? "," : "", job->rm_id);
+            if (job->submit > 0 && job->submit < first)
+                first = job->submit;
+        }
     if (!since && count > IDS_MAX && first < TIME_US_MAX)
         since = first;
     if (since) { /* a known one may have ended before: its record is found by when it began */
@@ -346,15 +351,15 @@ static void sacct_ask (struct slurm *slurm)
         sacct_end (slurm, true);
         return;
     }
-    const char *args[] = {"sacct",         "--noheader",
-                          /* with its steps, whose lines are none of ours, a job has used something */
-                          "--parsable2",   slurm->usage ? "--noconvert" : "--allocations",
-                          "--duplicates",  "--allusers",
-                          fields,          since ? "--starttime" : "--jobs",
-                          strbuf_text (&ids), since ? "--endtime=now" : NULL,
-                          /* by its end: a job that was ever held (our guard) has no eligible time there,
+    const char *args[] = {
+        "sacct", "--noheader",
+        /* with its steps, whose lines are none of ours, a job has used something */
+        "--parsable2", slurm->usage ? "--noconvert" : "--allocations", "--duplicates", "--allusers",
+        fields, since ? "--starttime" : "--jobs", strbuf_text (&ids),
+        since ? "--endtime=now" : NULL,
+        /* by its end: a job that was ever held (our guard) has no eligible time there,
                            * by which sacct would look otherwise */
-                          "--state=CD,F,CA,TO,NF,OOM,DL,PR,BF", NULL};
+        "--state=CD,F,CA,TO,NF,OOM,DL,PR,BF", NULL};
     slurm_command (slurm, args, on_sacct, slurm);
     strbuf_free (&ids);
 }

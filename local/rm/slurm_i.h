@@ -51,8 +51,8 @@ struct slurm_seen {
 struct slurm_node {
     struct rm_node node;
     char *text;
-    uint32_t threads; /* of a core */
-    uint32_t order;   /* in Slurm's own list */
+    uint32_t threads;  /* of a core */
+    uint32_t order;    /* in Slurm's own list */
     UT_hash_handle hh; /* by node.name */
 };
 
@@ -96,11 +96,11 @@ struct slurm_job {
     uint32_t restarts_told;
     time_us start_told;
     duration_us requeued; /* monotonic: when it was seen to wait, or run, once more; 0: not */
-    time_us ran_since; /* told before a restart of ours; 0: nothing, or it is seen to run on */
+    time_us ran_since;    /* told before a restart of ours; 0: nothing, or it is seen to run on */
     /* wishes */
     enum slurm_phase phase;
-    bool asked; /* we started it */
-    bool refused; /* … and Slurm said no */
+    bool asked;                       /* we started it */
+    bool refused;                     /* … and Slurm said no */
     char back_reason[SLURM_WORD_MAX]; /* of PHASE_BACK: why it was not started */
     bool cancel;
     enum slurm_hold_wish hold;
@@ -151,8 +151,9 @@ struct slurm {
     struct slurm_node *nodes, *nodes_now; /* by name; now: of the look under way */
     struct rm_node *node_list;
     uint32_t node_count;
-    bool nodes_since, nodes_unchanged; /* of the look under way: they were asked for so; they are as before */
-    char *licences;           /* "matlab:4,ansys:2" */
+    bool nodes_since,
+        nodes_unchanged; /* of the look under way: they were asked for so; they are as before */
+    char *licences;      /* "matlab:4,ansys:2" */
     struct strbuf licences_now; /* of the look under way */
     char default_class[SLURM_WORD_MAX];
     struct slurm_class {
@@ -176,7 +177,7 @@ struct slurm {
     uint32_t look_lightly; /* looks since the last whole one */
     bool fresh;
     bool ever_looked;
-    char why[400]; /* it is not, as said last */
+    char why[400];   /* it is not, as said last */
     time_us settled; /* all that ended before is told of; 0: unknown */
     duration_us retry;
     struct arena *arena; /* of the batch */
@@ -216,7 +217,7 @@ void slurm_gres (const char *text, struct strbuf *out);
 int slurm_poll_init (struct slurm *slurm, struct err *err);
 void slurm_poll_stop (struct slurm *slurm);
 void slurm_look (struct slurm *slurm, bool whole); /* now, or when the present one is done */
-void slurm_look_told (struct slurm *slurm); /* no job is unsettled */
+void slurm_look_told (struct slurm *slurm);        /* no job is unsettled */
 void slurm_unreachable (struct slurm *slurm, const struct slurm_answer *answer);
 /* For an entry that no look found: room in the batch and the arena, the entry (its strings in the arena),
  * and what is in the batch told. */

@@ -153,15 +153,17 @@ void slurm_job_finish (struct slurm_job *job, const struct rm_status *status)
     struct slurm *slurm = job->owner;
     char id[JOBDIR_KEY_MAX];
     memcpy (id, job->job_id, sizeof id);
-    struct rm_event event = {
-        .kind = RM_EVENT_ENDED, .job_id = id, .incarnation = job->incarnation, .status = status,
-        .submit = job->submit};
+    struct rm_event event = {.kind = RM_EVENT_ENDED,
+                             .job_id = id,
+                             .incarnation = job->incarnation,
+                             .status = status,
+                             .submit = job->submit};
     char cpu[32] = "";
     if (status->cpu_known)
         snprintf (cpu, sizeof cpu, " cpu_ms=%lld", (long long)status->cpu_time / 1000);
     log_event (slurm->log, LOG_LEVEL_INFO, "slurm", "job_ended",
-               "job=%s slurm_job=%s how=%s exit_code=%d%s", id, job->rm_id, rm_end_name (status->end),
-               status->exit_code, cpu);
+               "job=%s slurm_job=%s how=%s exit_code=%d%s", id, job->rm_id,
+               rm_end_name (status->end), status->exit_code, cpu);
     unbind (job); /* first: the callback may bind the next incarnation */
     if (job->state == SLURM_ENDED)
         job->digest = 1; /* its end is told: it is not to be told as a new job */
@@ -227,8 +229,9 @@ static void start_failed (struct slurm_job *job, bool refused, const char *why)
 static void not_started (struct slurm_job *job)
 {
     char why[200];
-    text_printf (why, sizeof why, "Slurm did not start it on %.60s: %.80s", job->hosts ? job->hosts : "",
-              *job->back_reason ? job->back_reason : "no reason given");
+    text_printf (why, sizeof why, "Slurm did not start it on %.60s: %.80s",
+                 job->hosts ? job->hosts : "",
+                 *job->back_reason ? job->back_reason : "no reason given");
     start_failed (job, job->refused, why);
 }
 
@@ -246,7 +249,8 @@ static bool ran_into_mistake (const struct slurm_job *job, const struct rm_statu
         return false;
     snprintf (path, sizeof path, "%s/work", job->key);
     int dir = openat (job->owner->dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    bool mistake = dir >= 0 && mistake_of_exec (dir, status->exit_code == 126 ? EACCES : ENOENT, text);
+    bool mistake =
+        dir >= 0 && mistake_of_exec (dir, status->exit_code == 126 ? EACCES : ENOENT, text);
     if (dir >= 0)
         close (dir);
     return mistake;
@@ -277,7 +281,8 @@ static void tell_ended (struct slurm_job *job)
         status.end = RM_END_CANCELLED; /* a deadline passed, or its dependency never comes */
     }
     if (status.started && ran_into_mistake (job, &status, mistake)) {
-        status = (struct rm_status){.ended = true, .end = RM_END_MISTAKE, .exit_code = status.exit_code};
+        status =
+            (struct rm_status){.ended = true, .end = RM_END_MISTAKE, .exit_code = status.exit_code};
         text_printf (status.text, sizeof status.text, "%s", mistake);
     }
     slurm_job_finish (job, &status);
@@ -393,9 +398,9 @@ void slurm_jobs_stop (struct slurm *slurm)
 {
     struct slurm_job *job, *next;
     HASH_ITER (hh, slurm->jobs, job, next)
-    slurm_job_free (job);
+        slurm_job_free (job);
     HASH_ITER (hh_id, slurm->by_id, job, next)
-    slurm_job_free (job);
+        slurm_job_free (job);
     if (slurm->settle_timer)
         event_free (slurm->settle_timer);
 }
@@ -487,8 +492,9 @@ static json_t *back_body (const struct slurm_job *job)
                   job->nodes_max);
     else
         snprintf (nodes, sizeof nodes, "%u", job->nodes_min ? job->nodes_min : 1);
-    json_t *body = json_pack ("{s:s, s:s, s:s, s:b}", "partition", slurm_job_class (job), "node_list",
-                              job->hosts_wanted ? job->hosts_wanted : "", "nodes", nodes, "hold", 0);
+    json_t *body =
+        json_pack ("{s:s, s:s, s:s, s:b}", "partition", slurm_job_class (job), "node_list",
+                   job->hosts_wanted ? job->hosts_wanted : "", "nodes", nodes, "hold", 0);
     if (*job->reservation)
         json_object_set_new (body, "reservation", json_string (""));
     return body;
@@ -532,7 +538,8 @@ static void on_submitted (struct slurm_job *job, const struct slurm_answer *answ
     }
     if (answer->job_id <= 0) {
         problem (job, "not_submitted", answer);
-        start_failed (job, answer->code != 0, *answer->text ? answer->text : "Slurm gave it no number");
+        start_failed (job, answer->code != 0,
+                      *answer->text ? answer->text : "Slurm gave it no number");
         slurm_job_free (job);
         return;
     }

@@ -110,7 +110,8 @@ int slurm_split_feed (struct slurm_split *split, const char *bytes, size_t len,
         }
         bool ended = structure (split, bytes[i]) != 0;
         if (split->depth > DEPTH_MAX)
-            return err_set (err, ERR_LIMIT, "slurmrestd: an answer of more than %d levels", DEPTH_MAX);
+            return err_set (err, ERR_LIMIT, "slurmrestd: an answer of more than %d levels",
+                            DEPTH_MAX);
         if (split->collecting && !collecting)
             from = i;
         if (!ended)

@@ -19,8 +19,7 @@ static bool node_same (const struct rm_node *a, const struct rm_node *b)
 static void nodes_free (struct slurm_node **nodes)
 {
     struct slurm_node *node, *next;
-    HASH_ITER (hh, *nodes, node, next)
-    {
+    HASH_ITER (hh, *nodes, node, next) {
         HASH_DEL (*nodes, node);
         slurm_node_free (node);
     }
@@ -60,8 +59,7 @@ static bool nodes_differ (const struct slurm *slurm)
 {
     struct slurm_node *node, *next, *old;
     bool differ = HASH_COUNT (slurm->nodes) != HASH_COUNT (slurm->nodes_now);
-    HASH_ITER (hh, slurm->nodes_now, node, next)
-    {
+    HASH_ITER (hh, slurm->nodes_now, node, next) {
         HASH_FIND_STR (slurm->nodes, node->node.name, old);
         differ = differ || !old || !node_same (&old->node, &node->node);
     }
@@ -96,7 +94,7 @@ void slurm_nodes_settle (struct slurm *slurm, bool unchanged)
         slurm->node_list = calloc (slurm->node_count + 1, sizeof *slurm->node_list);
         uint32_t n = 0;
         HASH_ITER (hh, slurm->nodes, node, next)
-        slurm->node_list[n++] = node->node;
+            slurm->node_list[n++] = node->node;
         qsort (slurm->node_list, n, sizeof *slurm->node_list, node_order);
     }
     slurm->on_event (slurm->arg, &event);

@@ -137,8 +137,9 @@ static int64_t amount (struct getter *g, const char *field, bool required)
     static const int64_t most = INT64_C (1) << 40;
     int64_t v = number (g, field, required, 0);
     if (g->rc == 0 && (v < 0 || v > most))
-        g->rc = err_set (g->err, ERR_INVALID, "slurmrestd: field \"%s\" of %s is %lld, wanted 0 to %lld",
-                         field, g->what, (long long)v, (long long)most);
+        g->rc = err_set (g->err, ERR_INVALID,
+                         "slurmrestd: field \"%s\" of %s is %lld, wanted 0 to %lld", field, g->what,
+                         (long long)v, (long long)most);
     return g->rc == 0 ? v : 0;
 }
 
@@ -172,8 +173,7 @@ static void ids_fill (struct getter *g, struct slurm_seen *out)
         out->native.rm_id = arena_printf (g->arena, "%lld_%lld", (long long)array, (long long)task);
     else
         out->native.rm_id = arena_printf (g->arena, "%lld", (long long)job);
-    out->native.array_limit =
-        array > 0 ? count_of (number (g, "array_max_tasks", false, 0)) : 0;
+    out->native.array_limit = array > 0 ? count_of (number (g, "array_max_tasks", false, 0)) : 0;
     out->native.array_id = array > 0 ? arena_printf (g->arena, "%lld", (long long)array) : "";
 }
 
@@ -295,9 +295,7 @@ static void waiting_fill (struct getter *g, struct slurm_seen *out, const char *
     out->reason = text (g, "state_reason", false);
     out->priority = number (g, "priority", false, 1);
     n->dependency = text (g, "dependency", false);
-    n->begin = strcmp (out->reason, "BeginTime") == 0
-                   ? moment (g, "eligible_time", false)
-                   : 0;
+    n->begin = strcmp (out->reason, "BeginTime") == 0 ? moment (g, "eligible_time", false) : 0;
     bool held = out->state == SLURM_PENDING && out->priority == 0;
     n->held_user = held && strcmp (out->reason, "JobHeldUser") == 0;
     /* In our partition a held job is one that was requeued: our own guard. */
@@ -377,7 +375,7 @@ uint64_t slurm_digest (const struct rm_native *n)
     const char *const words[] = {n->name,     n->user,       n->group,          n->account,
                                  n->qos,      n->class_name, n->features,       n->gres_per_node,
                                  n->licences, n->hosts,      n->hosts_excluded, n->dependency,
-                                 n->array_id, n->placement,   n->gres_per_task,  n->gres_per_job};
+                                 n->array_id, n->placement,  n->gres_per_task,  n->gres_per_job};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         h = fnv_text (h, words[i]);
     const int64_t numbers[] = {n->state,
@@ -424,17 +422,23 @@ static void classes_of (const json_t *object, const char *our_partition, struct 
 }
 
 /* *word_out: the state or flag that says so. */
-static enum rm_node_state node_state_of (const json_t *object, const char *state, const char **word_out)
+static enum rm_node_state node_state_of (const json_t *object, const char *state,
+                                         const char **word_out)
 {
     static const char *const down[] = {"down", "error", "unknown", "future", "invalid"};
     static const struct {
         const char *flag;
         enum rm_node_state is;
-    } flags[] = {{"NOT_RESPONDING", RM_NODE_DOWN}, {"POWER_DOWN", RM_NODE_DOWN},
-                 {"POWERED_DOWN", RM_NODE_DOWN},   {"POWERING_DOWN", RM_NODE_DOWN},
-                 {"INVALID_REG", RM_NODE_DOWN},    {"FAIL", RM_NODE_DOWN},
-                 {"DOWN", RM_NODE_DOWN},           {"DRAIN", RM_NODE_DRAINED},
-                 {"MAINTENANCE", RM_NODE_DRAINED}, {"REBOOT_REQUESTED", RM_NODE_DRAINED},
+    } flags[] = {{"NOT_RESPONDING", RM_NODE_DOWN},
+                 {"POWER_DOWN", RM_NODE_DOWN},
+                 {"POWERED_DOWN", RM_NODE_DOWN},
+                 {"POWERING_DOWN", RM_NODE_DOWN},
+                 {"INVALID_REG", RM_NODE_DOWN},
+                 {"FAIL", RM_NODE_DOWN},
+                 {"DOWN", RM_NODE_DOWN},
+                 {"DRAIN", RM_NODE_DRAINED},
+                 {"MAINTENANCE", RM_NODE_DRAINED},
+                 {"REBOOT_REQUESTED", RM_NODE_DRAINED},
                  {"REBOOT_ISSUED", RM_NODE_DRAINED}};
     *word_out = state;
     for (size_t i = 0; i < sizeof down / sizeof *down; i++)

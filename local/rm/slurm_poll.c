@@ -250,8 +250,7 @@ static int on_job (void *arg, const char *key, json_t *object, struct err *err)
 static void missing_settle (struct slurm *slurm)
 {
     struct slurm_job *job, *next;
-    HASH_ITER (hh, slurm->jobs, job, next)
-    {
+    HASH_ITER (hh, slurm->jobs, job, next) {
         if (job->seen == slurm->look || job->busy || job->written > slurm->look)
             continue;
         if (!*job->job_id) {
@@ -263,8 +262,7 @@ static void missing_settle (struct slurm *slurm)
             slurm_done_find (job);
         }
     }
-    HASH_ITER (hh_id, slurm->by_id, job, next)
-    {
+    HASH_ITER (hh_id, slurm->by_id, job, next) {
         if (*job->rm_id || job->phase != PHASE_FIND || job->busy || job->written > slurm->look)
             continue;
         struct rm_status cancelled = {.ended = true, .end = RM_END_CANCELLED};
@@ -309,7 +307,7 @@ static void settle_all (struct slurm *slurm)
 {
     struct slurm_job *job, *next;
     HASH_ITER (hh_id, slurm->by_id, job, next)
-    slurm_job_settle_soon (job);
+        slurm_job_settle_soon (job);
 }
 
 /* All that the look found is told of: only now anything may be decided by it. */
@@ -355,7 +353,8 @@ static void on_jobs_done (void *arg, const struct slurm_answer *answer)
 
 /* The whole list, or with since, where the API allows, what changed since the last look. */
 static void list_ask (struct slurm *slurm, const char *list, bool since,
-                      int (*on_object) (void *arg, const char *key, json_t *object, struct err *err),
+                      int (*on_object) (void *arg, const char *key, json_t *object,
+                                        struct err *err),
                       void (*on_done) (void *arg, const struct slurm_answer *answer))
 {
     char path[64];
@@ -480,8 +479,7 @@ static void on_watch (evutil_socket_t fd, short what, void *arg)
     bool all = false;
     (void)fd;
     (void)what;
-    HASH_ITER (hh_id, slurm->by_id, job, next)
-    {
+    HASH_ITER (hh_id, slurm->by_id, job, next) {
         if (!watched (job))
             continue;
         if (job->number == 0 || count == WATCHED_ONE_BY_ONE)

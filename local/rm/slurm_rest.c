@@ -196,7 +196,8 @@ static void look (struct request *r)
     duration_us until = clock_monotonic_us () + slice_longest;
     while (r->looked < r->backlog.len && r->answer.code == 0 && clock_monotonic_us () < until) {
         size_t left = r->backlog.len - r->looked, len = left < PIECE ? left : PIECE;
-        if (slurm_split_feed (&r->split, r->backlog.data + r->looked, len, object_take, r, &err) != 0)
+        if (slurm_split_feed (&r->split, r->backlog.data + r->looked, len, object_take, r, &err) !=
+            0)
             fail (r, err.code, err.text);
         r->looked += len;
     }
@@ -256,7 +257,7 @@ static void over (void *arg, CURL *easy, CURLcode code)
     curl_easy_getinfo (easy, CURLINFO_PRIVATE, (char **)&r);
     if (code != CURLE_OK) {
         text_printf (text, sizeof text, "slurmrestd at %s: %s",
-                  rest->socket_path ? rest->socket_path : rest->url, curl_easy_strerror (code));
+                     rest->socket_path ? rest->socket_path : rest->url, curl_easy_strerror (code));
         fail (r, ERR_UNAVAILABLE, text);
     }
     r->arrived = true;
@@ -394,9 +395,9 @@ static void version_choose (struct slurm_rest *rest, const char *text, struct sl
     }
     answer->code = ERR_UNSUPPORTED;
     text_printf (answer->text, sizeof answer->text,
-              "slurmrestd offers %s, and this program knows %s and %s",
-              *offered ? offered : "no version of its API (openapi plugins: option -s)",
-              versions[0], versions[1]);
+                 "slurmrestd offers %s, and this program knows %s and %s",
+                 *offered ? offered : "no version of its API (openapi plugins: option -s)",
+                 versions[0], versions[1]);
 }
 
 /* What waited for the version goes out, or fails with the same words. */
@@ -405,8 +406,7 @@ static void versions_done (struct slurm_rest *rest, const struct slurm_answer *a
     struct request *list = rest->waiting, *r, *next;
     rest->waiting = NULL;
     rest->asking = false;
-    DL_FOREACH_SAFE (list, r, next)
-    {
+    DL_FOREACH_SAFE (list, r, next) {
         DL_DELETE (list, r);
         DL_APPEND (rest->sent, r);
         if (answer->code == 0) {
@@ -551,8 +551,7 @@ fail:
 static void drop_all (struct request *list)
 {
     struct request *r, *next;
-    DL_FOREACH_SAFE (list, r, next)
-    {
+    DL_FOREACH_SAFE (list, r, next) {
         if (r->on_drop)
             r->on_drop (r->arg);
         request_free (r);

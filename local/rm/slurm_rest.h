@@ -18,9 +18,9 @@
 struct slurm_rest_config {
     struct event_base *base;
     struct log *log;
-    const char *server;   /* "http://host:port", "https://…" or "unix:/path" */
-    const char *key_file; /* Slurm's jwt_hs256.key */
-    const char *user;     /* in whose name: "root", SlurmUser */
+    const char *server;     /* "http://host:port", "https://…" or "unix:/path" */
+    const char *key_file;   /* Slurm's jwt_hs256.key */
+    const char *user;       /* in whose name: "root", SlurmUser */
     duration_us token_life; /* whole seconds, at least 2 */
 };
 

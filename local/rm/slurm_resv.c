@@ -180,8 +180,7 @@ int slurm_resv_on_object (void *arg, const char *key, json_t *object, struct err
 void slurm_resv_looked (struct slurm *slurm)
 {
     struct slurm_resv *r, *next;
-    HASH_ITER (hh, slurm->resvs, r, next)
-    {
+    HASH_ITER (hh, slurm->resvs, r, next) {
         r->refused = false;
         if (r->seen != slurm->resv_look && !r->busy)
             r->there = false;
@@ -316,9 +315,17 @@ static void create_it (struct slurm_resv *r)
                   (long long)((r->end + US_PER_S - 1) / US_PER_S));
     snprintf (users, sizeof users, "Users=%s%s%s", r->slurm->user, *r->user ? "," : "", r->user);
     if (nodes_text (r, &nodes, &cores)) {
-        const char *args[] = {"scontrol", "create", "reservation", name,  start,
-                              end,        users,    "Flags=IGNORE_JOBS,FLEX",
-                              strbuf_text (&nodes), cores.len ? strbuf_text (&cores) : NULL, NULL};
+        const char *args[] = {"scontrol",
+                              "create",
+                              "reservation",
+                              name,
+                              start,
+                              end,
+                              users,
+                              "Flags=IGNORE_JOBS,FLEX",
+                              strbuf_text (&nodes),
+                              cores.len ? strbuf_text (&cores) : NULL,
+                              NULL};
         slurm_command (r->slurm, args, on_resv_command,
                        errand_for (r, RESV_CREATE, users + sizeof "Users=" - 1));
     }
@@ -331,8 +338,8 @@ static bool needed (const struct slurm_resv *r)
 {
     struct slurm_job *job, *next;
     HASH_ITER (hh_id, r->slurm->by_id, job, next)
-    if (job->phase != PHASE_NONE && strcmp (job->reservation, r->name) == 0)
-        return true;
+        if (job->phase != PHASE_NONE && strcmp (job->reservation, r->name) == 0)
+            return true;
     return false;
 }
 
@@ -341,8 +348,7 @@ void slurm_resv_settle (struct slurm *slurm)
     struct slurm_resv *r, *next;
     if (!slurm->resv_wished || !slurm->fresh)
         return;
-    HASH_ITER (hh, slurm->resvs, r, next)
-    {
+    HASH_ITER (hh, slurm->resvs, r, next) {
         if (r->busy || r->refused)
             continue;
         if (r->there && (!r->wished || !r->same)) {
@@ -364,7 +370,7 @@ int slurm_reserve (void *self, const struct rm_reservation *list, uint32_t count
     if (slurm->observe)
         return err_set (err, ERR_CONFLICT, "Slurm is only looked at (mode TEST)");
     HASH_ITER (hh, slurm->resvs, r, next)
-    r->mark = false;
+        r->mark = false;
     for (uint32_t i = 0; i < count; i++) {
         snprintf (name, sizeof name, "%s%s", slurm->resv_prefix, list[i].name);
         r = resv_get (slurm, name);
@@ -372,7 +378,7 @@ int slurm_reserve (void *self, const struct rm_reservation *list, uint32_t count
         r->mark = true;
     }
     HASH_ITER (hh, slurm->resvs, r, next)
-    r->wished = r->mark;
+        r->wished = r->mark;
     slurm->resv_wished = true;
     slurm_resv_settle (slurm);
     return 0;
@@ -401,8 +407,7 @@ static struct slurm_resv *resv_for (const struct slurm_job *job)
     char own[SLURM_RESV_NAME_MAX];
     const char *number = strrchr (job->job_id, '.');
     snprintf (own, sizeof own, "%s%.40s", slurm->resv_prefix, number ? number + 1 : "");
-    HASH_ITER (hh, slurm->resvs, r, next)
-    {
+    HASH_ITER (hh, slurm->resvs, r, next) {
         if (!r->there || !r->host_count || !job->hosts)
             continue;
         if (strcmp (r->name, own) == 0)
@@ -442,5 +447,5 @@ void slurm_resv_stop (struct slurm *slurm)
 {
     struct slurm_resv *r, *next;
     HASH_ITER (hh, slurm->resvs, r, next)
-    resv_free (r);
+        resv_free (r);
 }

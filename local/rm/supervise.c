@@ -32,15 +32,15 @@ struct supervisor {
     size_t spec_len;
     pid_t child; /* the job's first process, leader of its session and group */
     int64_t start_us;
-    const char *cgroup; /* "" when there is none */
+    const char *cgroup;                      /* "" when there is none */
     bool memory_kept, procs_kept, pids_kept; /* by it: see child_limits for what is not */
     bool cancelled;
     bool timed_out;
-    bool overflowed; /* its output: past output_max_mb */
+    bool overflowed;     /* its output: past output_max_mb */
     int64_t deadline_us; /* on CLOCK_BOOTTIME: its limit */
     bool stopped;
     int64_t left_us; /* of its limit, while it is stopped */
-    bool killing; /* KILL was sent: again and again until nobody is left */
+    bool killing;    /* KILL was sent: again and again until nobody is left */
     bool child_ended;
     int child_status;
 };
@@ -76,9 +76,10 @@ static int64_t job_cpu_time (const struct supervisor *s)
     return by_group > reaped ? by_group : reaped;
 }
 
-static void write_status (struct supervisor *s, const char *end, int exit_code, const char *fmt, ...)
-    __attribute__ ((format (printf, 4, 5)));
-static void write_status (struct supervisor *s, const char *end, int exit_code, const char *fmt, ...)
+static void write_status (struct supervisor *s, const char *end, int exit_code, const char *fmt,
+                          ...) __attribute__ ((format (printf, 4, 5)));
+static void write_status (struct supervisor *s, const char *end, int exit_code, const char *fmt,
+                          ...)
 {
     char text[256], all[512];
     va_list ap;
@@ -94,11 +95,13 @@ static void write_status (struct supervisor *s, const char *end, int exit_code, 
                       (long long)job_cpu_time (s), text);
     /* The end of a job is not lost with a full disk, a quota, a file server that is away: until it is written this
      * process lives, and the daemon waits. */
-    for (bool told = false; file_write_durable (s->dir, "status", all, (size_t)n, 0644) != 0; told = true) {
+    for (bool told = false; file_write_durable (s->dir, "status", all, (size_t)n, 0644) != 0;
+         told = true) {
         if (errno == ENOENT || errno == ESTALE)
             return; /* the directory is gone */
         if (!told)
-            dprintf (STDERR_FILENO, "nui-supervise: status: %s: it is tried again\n", strerror (errno));
+            dprintf (STDERR_FILENO, "nui-supervise: status: %s: it is tried again\n",
+                     strerror (errno));
         poll (NULL, 0, WRITE_AGAIN_MS);
     }
 }
@@ -246,7 +249,8 @@ static int64_t account_threads (uid_t uid)
     while (proc && (e = readdir (proc))) {
         char path[300];
         snprintf (path, sizeof path, "%.255s/task", e->d_name);
-        if (e->d_name[0] >= '1' && e->d_name[0] <= '9' && fstatat (dirfd (proc), path, &st, 0) == 0 && st.st_uid == uid)
+        if (e->d_name[0] >= '1' && e->d_name[0] <= '9' &&
+            fstatat (dirfd (proc), path, &st, 0) == 0 && st.st_uid == uid)
             count += st.st_nlink > 2 ? (int64_t)st.st_nlink - 2 : 1;
     }
     if (proc)
@@ -260,7 +264,8 @@ static void child_limits (struct supervisor *s, int report_fd)
 {
     int64_t seconds = get_int (s, "walltime_us") / 1000000 + 1;
     if (!s->pids_kept)
-        child_limit (report_fd, RLIMIT_NPROC, get_int (s, "pids_max") + account_threads ((uid_t)get_int (s, "uid")));
+        child_limit (report_fd, RLIMIT_NPROC,
+                     get_int (s, "pids_max") + account_threads ((uid_t)get_int (s, "uid")));
     if (!s->procs_kept && get_int (s, "walltime_us") > 0)
         child_limit (report_fd, RLIMIT_CPU, get_int (s, "procs") * seconds);
     if (!s->memory_kept)
@@ -570,11 +575,11 @@ static void write_end (struct supervisor *s)
         snprintf (text, sizeof text,
                   "its output grew past %lld MB (JOBOUTPUTMAX), and it was ended",
                   (long long)get_int (s, "output_max_mb"));
-    const char *end = s->timed_out                       ? "timeout"
-                      : s->overflowed                    ? "output"
-                      : s->cancelled                     ? "cancelled"
+    const char *end = s->timed_out                    ? "timeout"
+                      : s->overflowed                 ? "output"
+                      : s->cancelled                  ? "cancelled"
                       : WIFSIGNALED (s->child_status) ? "signalled"
-                                                         : "exited";
+                                                      : "exited";
     write_status (s, end, code, "%s", text);
 }
 
@@ -644,7 +649,8 @@ static int signals_open (void)
 int main (int argc, char **argv)
 {
     if (argc != 2) {
-        fprintf (stderr, "usage: nui-supervise DIRECTORY (run by nui-local, see nui-supervise(8))\n");
+        fprintf (stderr,
+                 "usage: nui-supervise DIRECTORY (run by nui-local, see nui-supervise(8))\n");
         return 2;
     }
     close_range (3, ~0u, 0);
@@ -669,7 +675,8 @@ int main (int argc, char **argv)
         return 0;
     }
     if (file_reserve (s.dir, "status") != 0 || file_reserve (s.dir, "started") != 0) {
-        write_status (&s, "start_failed", 127, "no room for the end of the job to be written: %s", strerror (errno));
+        write_status (&s, "start_failed", 127, "no room for the end of the job to be written: %s",
+                      strerror (errno));
         return 1;
     }
     cgroup_prepare (&s);

@@ -39,7 +39,8 @@ static inline int file_write_durable (int dirfd, const char *name, const void *b
 {
     char tmp[80];
     snprintf (tmp, sizeof tmp, ".%s.tmp", name);
-    int fd = openat (dirfd, tmp, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode); /* not O_TRUNC: it may be reserved */
+    int fd = openat (dirfd, tmp, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+                     mode); /* not O_TRUNC: it may be reserved */
     if (fd < 0)
         return -1;
     const char *p = bytes;
@@ -159,8 +160,10 @@ static inline unsigned long long process_ticks (long pid, long *session_out, lon
     long ppid, pgrp, session;
     char state;
     unsigned long long ticks;
-    if (!p || sscanf (p + 1, " %c %ld %ld %ld %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-                             "%*d %*d %llu", &state, &ppid, &pgrp, &session, &ticks) != 5)
+    if (!p || sscanf (p + 1,
+                      " %c %ld %ld %ld %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+                      "%*d %*d %llu",
+                      &state, &ppid, &pgrp, &session, &ticks) != 5)
         return 0;
     if (session_out)
         *session_out = session;

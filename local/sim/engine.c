@@ -29,8 +29,8 @@ struct engine {
     struct engine_summary *summary;
     struct cluster *cluster;
     struct arena *arena;
-    struct halt *halt; /* [index]; NULL while nothing was suspended */
-    uint32_t *deferred; /* [index]: how many times; NULL while nothing was */
+    struct halt *halt;    /* [index]; NULL while nothing was suspended */
+    uint32_t *deferred;   /* [index]: how many times; NULL while nothing was */
     duration_us patience; /* with nothing running and nobody to come */
     struct ending *heap;
     uint32_t heap_count, heap_cap;
@@ -41,9 +41,10 @@ struct engine {
     bool polled;   /* what may start changes as time goes by, with no event: every RMPOLLINTERVAL */
     bool windowed; /* … at boundaries of fairshare windows */
     bool dated;    /* some job has a deadline */
-    bool again;    /* a pass that started somebody may leave room or right for others: another follows */
-    time_us now;   /* of the last turn */
-    time_us last;  /* the last end or arrival */
+    bool
+        again; /* a pass that started somebody may leave room or right for others: another follows */
+    time_us now;         /* of the last turn */
+    time_us last;        /* the last end or arrival */
     uint64_t *index_key; /* job number -> index, open addressing */
     uint64_t *index_value;
     uint64_t index_mask;
@@ -183,7 +184,8 @@ static int finish_one (struct engine *e, time_us now, struct err *err)
     struct ending end = heap_pop (e);
     const struct engine_job *j = &e->job[end.index];
     uint32_t procs = procs_of (j);
-    duration_us ran = end.at - e->result[end.index].start - (e->halt ? e->halt[end.index].before : 0);
+    duration_us ran =
+        end.at - e->result[end.index].start - (e->halt ? e->halt[end.index].before : 0);
     int64_t used;
 
     e->result[end.index].end = now;
@@ -273,8 +275,8 @@ static void start_one (struct engine *e, const struct plan_start *start, time_us
 {
     uint64_t index = index_of (e, start->job.v);
     const struct engine_job *j = &e->job[index];
-    duration_us run = cluster_job_scaled (e->cluster, start->job,
-                                          j->run < j->limit ? j->run : j->limit);
+    duration_us run =
+        cluster_job_scaled (e->cluster, start->job, j->run < j->limit ? j->run : j->limit);
 
     if (start->phase == PLAN_RESUMED) {
         struct halt *halt = &e->halt[index];
@@ -342,7 +344,8 @@ static int pass_run (struct engine *e, time_us now, struct err *err)
         e->summary->passes++;
         e->summary->plan_hash = fnv_word (e->summary->plan_hash, plan.hash);
         arena_reset (e->arena);
-    } while (rc == 0 && (plan.preempt_count || plan.defer_count || plan.lapsed_count || (e->again && plan.start_count)));
+    } while (rc == 0 && (plan.preempt_count || plan.defer_count || plan.lapsed_count ||
+                         (e->again && plan.start_count)));
     return rc;
 }
 
@@ -372,11 +375,10 @@ static bool cred_polled (const struct policy *p, const struct policy_cred *cred)
                   (cred->qos && remaining_limited (&cred->qos->override));
 
     for (uint32_t i = 0; i < cred->cross_count; i++)
-        polled = polled || (!cred->cross[i].idle && (cred->cross[i].limit == LIMIT_PS ||
-                                                     cred->cross[i].limit == LIMIT_WC));
-    return polled || (p->fs_policy != FS_NONE &&
-                      (cred->fs_target_type == FS_TARGET_CAP_ABSOLUTE ||
-                       cred->fs_target_type == FS_TARGET_CAP_RELATIVE));
+        polled = polled || (!cred->cross[i].idle &&
+                            (cred->cross[i].limit == LIMIT_PS || cred->cross[i].limit == LIMIT_WC));
+    return polled || (p->fs_policy != FS_NONE && (cred->fs_target_type == FS_TARGET_CAP_ABSOLUTE ||
+                                                  cred->fs_target_type == FS_TARGET_CAP_RELATIVE));
 }
 
 /* Limits on what is left of running jobs, fairshare caps, reservation thresholds of time. */
@@ -436,7 +438,8 @@ static bool policy_reorders (const struct policy *p)
 static duration_us patience_of (const struct policy *p)
 {
     duration_us days = INT64_C (60) * 86400 * US_PER_S;
-    duration_us windows = p->fs_policy == FS_NONE ? 0 : ((duration_us)p->fs_depth + 2) * p->fs_interval;
+    duration_us windows =
+        p->fs_policy == FS_NONE ? 0 : ((duration_us)p->fs_depth + 2) * p->fs_interval;
 
     return days > windows ? days : windows;
 }
@@ -597,8 +600,12 @@ struct engine *engine_create (const struct engine_setup *setup, const struct eng
     if (!setup->source && jobs_check (job, count, err) != 0)
         return NULL;
     e = mem_zero (1, sizeof *e);
-    *e = (struct engine){.setup = setup, .job = job, .count = count, .result = results,
-                         .summary = summary, .now = TIME_US_NONE};
+    *e = (struct engine){.setup = setup,
+                         .job = job,
+                         .count = count,
+                         .result = results,
+                         .summary = summary,
+                         .now = TIME_US_NONE};
     memset (summary, 0, sizeof *summary);
     summary->first_submit = count && !setup->source ? job[0].submit : TIME_US_NONE;
     summary->last_end = TIME_US_NONE;

@@ -23,18 +23,19 @@
 #include "local/core/plan.h"
 
 struct engine_job {
-    uint64_t number;           /* > 0, unique; the last tie-break */
-    time_us submit;            /* ascending over the array */
-    duration_us limit;         /* > 0 */
-    duration_us run;           /* >= 0 */
-    time_us deadline;          /* 0: none; a job that cannot end by then any more leaves the queue */
+    uint64_t number;   /* > 0, unique; the last tie-break */
+    time_us submit;    /* ascending over the array */
+    duration_us limit; /* > 0 */
+    duration_us run;   /* >= 0 */
+    time_us deadline;  /* 0: none; a job that cannot end by then any more leaves the queue */
     uint32_t cred[CRED_KINDS]; /* CRED_NONE where absent */
     uint32_t procs;            /* when req_count is 0: so many tasks of one processor */
     uint32_t req_count;
     const struct req *req;
     bool used_known;    /* else it counts as using all that it has, under FSPOLICY UTILIZEDPS */
     int64_t used_micro; /* processors in use on the average while it runs, in millionths */
-    struct rsv_id inside; /* starts in this reservation only: a part of a co-allocated job; 0: none */
+    struct rsv_id
+        inside; /* starts in this reservation only: a part of a co-allocated job; 0: none */
 };
 
 struct engine_result {
@@ -83,7 +84,8 @@ struct engine_scheduler {
  * numbers i + 1 and is otherwise filled by take. */
 struct engine_source {
     void *self;
-    time_us (*next) (void *self); /* when it wants to act next; TIME_US_MAX: not before a job ends */
+    time_us (*next) (
+        void *self); /* when it wants to act next; TIME_US_MAX: not before a job ends */
     /* The job at place `index` (number set), submitted now; *taken_out false: none, after all. */
     int (*take) (void *self, struct cluster *cluster, time_us now, uint64_t index, bool *taken_out,
                  struct err *err);
@@ -100,17 +102,17 @@ struct engine_site {
 };
 
 struct engine_setup {
-    const struct policy *policy;    /* sealed */
+    const struct policy *policy;              /* sealed */
     const struct engine_scheduler *scheduler; /* NULL: the core's pass */
     const struct engine_source *source;       /* NULL: all jobs are in the array */
-    const struct node_spec *node;   /* node_group_count kinds of nodes … */
-    const uint32_t *node_copies;    /* … and how many of each, in node order */
+    const struct node_spec *node;             /* node_group_count kinds of nodes … */
+    const uint32_t *node_copies;              /* … and how many of each, in node order */
     uint32_t node_group_count;
     const struct engine_site *site; /* NULL: only nodes as above, of which no more is known */
     uint32_t gres_kinds;
-    duration_us tick;               /* 0: exact events */
-    uint64_t seed;                  /* of what the policy draws */
-    bool pass_per_event;            /* a pass after each end and each arrival, for comparison with
+    duration_us tick;    /* 0: exact events */
+    uint64_t seed;       /* of what the policy draws */
+    bool pass_per_event; /* a pass after each end and each arrival, for comparison with
                                        simulators that do so; not with a tick */
     struct engine_hooks hooks;
 };
@@ -120,7 +122,7 @@ struct engine_summary {
     uint64_t events;
     uint64_t backfilled;
     uint64_t never_started;
-    uint64_t preempted;    /* times that a job was sent back to the queue, its work lost */
+    uint64_t preempted; /* times that a job was sent back to the queue, its work lost */
     time_us first_submit;
     time_us last_end;
     int64_t proc_us_used; /* sum over ended jobs of procs * run, saturating */
@@ -129,8 +131,7 @@ struct engine_summary {
 
 /* results has count entries. ERR_INVALID names the job with a bad field. */
 int engine_run (const struct engine_setup *setup, const struct engine_job *job, uint64_t count,
-                struct engine_result *results, struct engine_summary *summary_out,
-                struct err *err);
+                struct engine_result *results, struct engine_summary *summary_out, struct err *err);
 
 /* The same in turns, for several sites in one virtual time. All that is given must outlive the
  * engine; setup, job and results may be filled further by the setup's source. NULL with err. */

@@ -82,9 +82,8 @@ static void ended (void *self, uint64_t index, time_us now)
 }
 
 int estimates_replay (const struct workload *w, const struct machine *m,
-                      const struct policy *policy, const struct engine_site *site,
-                      duration_us tick, uint64_t seed,
-                      simrun_progress *progress, void *self, struct simrun *run,
+                      const struct policy *policy, const struct engine_site *site, duration_us tick,
+                      uint64_t seed, simrun_progress *progress, void *self, struct simrun *run,
                       struct estimates *out, struct err *err)
 {
     struct estimator_options options = {.seed = seed};

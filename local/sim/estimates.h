@@ -29,9 +29,8 @@ struct estimates {
 
 /* Like simrun_replay, with the questions. */
 int estimates_replay (const struct workload *workload, const struct machine *machine,
-                      const struct policy *policy, const struct engine_site *site,
-                      duration_us tick, uint64_t seed,
-                      simrun_progress *progress, void *self, struct simrun *run,
+                      const struct policy *policy, const struct engine_site *site, duration_us tick,
+                      uint64_t seed, simrun_progress *progress, void *self, struct simrun *run,
                       struct estimates *out, struct err *err);
 void estimates_free (struct estimates *estimates);
 

@@ -24,7 +24,8 @@ struct events *events_create (const struct workload *w, const struct machine *m,
                               const struct cred_names *names, bool rows)
 {
     struct events *e = mem_zero (1, sizeof *e);
-    *e = (struct events){.workload = w, .machine = m, .names = names, .rows = rows, .text = STRBUF_INIT};
+    *e = (struct events){
+        .workload = w, .machine = m, .names = names, .rows = rows, .text = STRBUF_INIT};
     e->promised = mem_zero (w->count + 1, sizeof *e->promised);
     e->never = mem_zero (w->count + 1, sizeof *e->never);
     for (uint64_t i = 0; i < w->count; i++)
@@ -60,7 +61,8 @@ static void events_row (struct events *e, time_us now, const char *what, uint64_
     for (uint32_t i = 0; a && i < a->count; i++) {
         uint32_t n = a->item[i].node.v;
         if (e->machine->name)
-            strbuf_printf (&e->text, "%s%s:%u", i ? " " : "", e->machine->name[n], a->item[i].tasks);
+            strbuf_printf (&e->text, "%s%s:%u", i ? " " : "", e->machine->name[n],
+                           a->item[i].tasks);
         else
             strbuf_printf (&e->text, "%snode%u:%u", i ? " " : "", n + 1, a->item[i].tasks);
     }
@@ -87,7 +89,8 @@ static void events_planned (void *self, struct engine *engine, const struct plan
         e->never[index] = NULL;
     }
     for (uint32_t i = 0; i < plan->preempt_count; i++)
-        events_row (e, plan->now, "preempt", engine_index (engine, plan->preempt[i]), TIME_US_NONE, NULL);
+        events_row (e, plan->now, "preempt", engine_index (engine, plan->preempt[i]), TIME_US_NONE,
+                    NULL);
     for (uint32_t i = 0; i < plan->reservation_count; i++) {
         const struct plan_reservation *r = &plan->reservation[i];
         uint64_t index = engine_index (engine, r->job);
@@ -119,18 +122,23 @@ static void events_ended (void *self, uint64_t index, time_us now)
 }
 
 /* One that was put off again and again keeps the reason for that. */
-static void events_stuck (void *self, struct engine *engine, uint64_t index, const struct job_view *job)
+static void events_stuck (void *self, struct engine *engine, uint64_t index,
+                          const struct job_view *job)
 {
     struct events *e = self;
     (void)engine;
-    if (!e->never[index] || (job->reason.code != REASON_HOLD && job->reason.code != REASON_DEFERRED))
+    if (!e->never[index] ||
+        (job->reason.code != REASON_HOLD && job->reason.code != REASON_DEFERRED))
         events_why (e, index, job);
 }
 
 struct engine_hooks events_hooks (struct events *e)
 {
-    return (struct engine_hooks){.self = e, .planned = events_planned, .ended = events_ended,
-                                 .stuck = events_stuck, .lapsed = events_lapsed};
+    return (struct engine_hooks){.self = e,
+                                 .planned = events_planned,
+                                 .ended = events_ended,
+                                 .stuck = events_stuck,
+                                 .lapsed = events_lapsed};
 }
 
 void events_csv (const struct events *e, struct strbuf *out)

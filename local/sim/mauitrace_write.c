@@ -90,7 +90,8 @@ static void job_write (struct strbuf *out, const struct workload *w, const struc
                    name_or_none (w, CRED_ACCOUNT, j->cred[CRED_ACCOUNT]),
                    ran ? procs_used (j) * (double)(end - start) : 0.0);
     strbuf_printf (out, " %d %dM %dM %dM 0 %lld", j->req.task.v[RES_PROCS],
-                   j->req.task.v[RES_MEM_MB], j->req.task.v[RES_DISK_MB], j->req.task.v[RES_SWAP_MB],
+                   j->req.task.v[RES_MEM_MB], j->req.task.v[RES_DISK_MB],
+                   j->req.task.v[RES_SWAP_MB],
                    j->deadline ? whole_s (j->deadline) : (long long)MAUITRACE_NO_END_S);
     strbuf_puts (out, " [NONE] [DEFAULT] [NONE] [NONE] [DEFAULT] [NONE] [NONE]\n");
 }

@@ -45,57 +45,63 @@ struct args {
 };
 
 static const struct cli_option options[] = {
-    {"config", 'c', CLI_OPT_STRING, "FILE",
-     "the policy, in Maui's syntax (maui.cfg(5))", offsetof (struct args, config)},
+    {"config", 'c', CLI_OPT_STRING, "FILE", "the policy, in Maui's syntax (maui.cfg(5))",
+     offsetof (struct args, config)},
     {"workload", 'w', CLI_OPT_STRING, "FILE",
      "jobs: a Standard Workload Format log, plain or gzip, or a workload trace of Maui's; "
-     "model:lublin[:JOBS] makes some", offsetof (struct args, workload)},
-    {"resources", 'r', CLI_OPT_STRING, "FILE",
-     "nodes: a resource trace of Maui's", offsetof (struct args, resources)},
+     "model:lublin[:JOBS] makes some",
+     offsetof (struct args, workload)},
+    {"resources", 'r', CLI_OPT_STRING, "FILE", "nodes: a resource trace of Maui's",
+     offsetof (struct args, resources)},
     {"nodes", 'N', CLI_OPT_COUNT, "N",
      "N equal nodes (default: MaxProcs of the log's header, one processor each)",
      offsetof (struct args, nodes), 1, NODES_MAX},
-    {"procs-per-node", 0, CLI_OPT_COUNT, "P",
-     "processors on each of them (default 1)", offsetof (struct args, procs_per_node), 1, 1 << 20},
-    {"jobs", 0, CLI_OPT_STRING, "A..B",
-     "only the A-th to the B-th job of the log", offsetof (struct args, jobs)},
+    {"procs-per-node", 0, CLI_OPT_COUNT, "P", "processors on each of them (default 1)",
+     offsetof (struct args, procs_per_node), 1, 1 << 20},
+    {"jobs", 0, CLI_OPT_STRING, "A..B", "only the A-th to the B-th job of the log",
+     offsetof (struct args, jobs)},
     {"jobs-out", 0, CLI_OPT_STRING, "FILE",
      "one row for each job: job_id,submit,start,end,procs,state", offsetof (struct args, jobs_out)},
-    {"stats-out", 0, CLI_OPT_STRING, "FILE", "statistics as JSON", offsetof (struct args, stats_out)},
-    {"trace-out", 0, CLI_OPT_STRING, "FILE",
-     "the outcome as a workload trace of Maui's", offsetof (struct args, trace_out)},
-    {"plot", 0, CLI_OPT_STRING, "FILE",
-     "utilisation and queue length over time, as SVG", offsetof (struct args, plot)},
+    {"stats-out", 0, CLI_OPT_STRING, "FILE", "statistics as JSON",
+     offsetof (struct args, stats_out)},
+    {"trace-out", 0, CLI_OPT_STRING, "FILE", "the outcome as a workload trace of Maui's",
+     offsetof (struct args, trace_out)},
+    {"plot", 0, CLI_OPT_STRING, "FILE", "utilisation and queue length over time, as SVG",
+     offsetof (struct args, plot)},
     {"estimates", 0, CLI_OPT_STRING, "FILE",
      "when would each job start, asked at its submission by every method, against when it did; prints how "
-     "good each method is", offsetof (struct args, estimates)},
+     "good each method is",
+     offsetof (struct args, estimates)},
     {"events-out", 0, CLI_OPT_STRING, "FILE",
      "who starts where, is promised what, is sent back or put off, ends (CSV)",
      offsetof (struct args, events_out)},
-    {"compare", 0, CLI_OPT_LIST, "FILE", "another policy on the same jobs, side by side (repeat it)",
-     offsetof (struct args, compare)},
+    {"compare", 0, CLI_OPT_LIST, "FILE",
+     "another policy on the same jobs, side by side (repeat it)", offsetof (struct args, compare)},
     {"tick", 0, CLI_OPT_DURATION, "DURATION",
      "decide at multiples of DURATION only, as a polling scheduler does (default: at every event)",
      offsetof (struct args, tick)},
     {"load", 0, CLI_OPT_STRING, "F",
-     "F times the load: the time between submissions is divided by F", offsetof (struct args, load)},
+     "F times the load: the time between submissions is divided by F",
+     offsetof (struct args, load)},
     {"experiment", 0, CLI_OPT_STRING, "NAME",
      "mix, agents, delay, algorithms, fairshare or depth: what the papers claim, repeated (nui-sim(1))",
      offsetof (struct args, experiment)},
     {"report", 0, CLI_OPT_STRING, "DIR",
      "the experiment, or the comparison, as a page with figures and CSV; what was finished before a stop "
-     "is not done again", offsetof (struct args, report)},
+     "is not done again",
+     offsetof (struct args, report)},
     {"grid", 0, CLI_OPT_STRING, "FILE",
      "several sites, each with its own log, policy and machine: every job at home, on one pool of all "
      "processors, and placed by the metascheduler (nui-sim(1) has the file's form)",
      offsetof (struct args, grid)},
     {"coallocate", 0, CLI_OPT_STRING, "SHARES",
      "5,10,20: as well with so many per cent of jobs as two halves at one moment on two sites, and what that "
-     "costs the others", offsetof (struct args, coallocate)},
-    {"seeds", 0, CLI_OPT_COUNT, "N",
-     "how many, in mix and agents", offsetof (struct args, seeds), 1, 10000},
-    {"workers", 0, CLI_OPT_COUNT, "N",
-     "simulations at once (default: one for each core)", offsetof (struct args, workers), 1, 64},
+     "costs the others",
+     offsetof (struct args, coallocate)},
+    {"seeds", 0, CLI_OPT_COUNT, "N", "how many, in mix and agents", offsetof (struct args, seeds),
+     1, 10000},
+    {"workers", 0, CLI_OPT_COUNT, "N", "simulations at once (default: one for each core)",
+     offsetof (struct args, workers), 1, 64},
     {"seed", 0, CLI_OPT_COUNT, "S",
      "what models, experiments and BFPRIORITYPOLICY RANDOM draw from (default 0)",
      offsetof (struct args, seed)},
@@ -184,10 +190,10 @@ static struct workload *jobs_read (struct sim *sim, const struct workload_range 
     if (a->load && labcmd_load_parse (a->load, &factor, err))
         return NULL;
     if (model_named (a->workload, &jobs)) {
-        uint64_t procs = a->nodes ? a->nodes * (a->procs_per_node ? a->procs_per_node : 1)
-                                  : MODEL_PROCS;
-        struct lublin_options model = {a->seed, jobs ? (uint32_t)jobs : MODEL_JOBS,
-                                       (uint32_t)procs, MODEL_USERS, .9 * factor};
+        uint64_t procs =
+            a->nodes ? a->nodes * (a->procs_per_node ? a->procs_per_node : 1) : MODEL_PROCS;
+        struct lublin_options model = {a->seed, jobs ? (uint32_t)jobs : MODEL_JOBS, (uint32_t)procs,
+                                       MODEL_USERS, .9 * factor};
         return model_lublin (&model, &sim->names);
     }
     struct workload *w = workload_read (a->workload, range, &sim->names, err);
@@ -231,8 +237,8 @@ static int input_read (struct sim *sim, struct err *err)
 
 static int outputs_check (const struct args *a, struct err *err)
 {
-    const char *const path[] = {a->jobs_out, a->stats_out, a->trace_out, a->plot, a->estimates,
-                                a->events_out};
+    const char *const path[] = {a->jobs_out, a->stats_out, a->trace_out,
+                                a->plot,     a->estimates, a->events_out};
     enum { PATHS = sizeof path / sizeof path[0] };
     for (int i = 0; i < PATHS; i++) {
         for (int j = 0; path[i] && j < i; j++) {
@@ -428,22 +434,14 @@ static int results_show (struct cli_context *ctx, const struct sim *sim)
 }
 
 static const struct table_column estimate_columns[] = {
-    {"method", "METHOD", TABLE_TEXT, 0},
-    {"jobs", "JOBS", TABLE_INT, 0},
-    {"mean_wait_s", "MEANWAIT", TABLE_PPM, 0},
-    {"error_share", "ERROR", TABLE_PPM, 3},
-    {"bias_share", "BIAS", TABLE_PPM, 3},
-    {"within_1m", "1MIN", TABLE_PPM, 3},
-    {"within_10m", "10MIN", TABLE_PPM, 3},
-    {"certain", "CERTAIN", TABLE_PPM, 3},
-    {"coverage_50", "IN50", TABLE_PPM, 3},
-    {"coverage_95", "IN95", TABLE_PPM, 3},
-    {"unsure_coverage_50", "IN50*", TABLE_PPM, 3},
-    {"unsure_coverage_95", "IN95*", TABLE_PPM, 3},
-    {"width_50_share", "WIDTH50", TABLE_PPM, 3},
-    {"width_95_share", "WIDTH95", TABLE_PPM, 3},
-    {"ms_mean", "MSMEAN", TABLE_PPM, 2},
-    {"ms_max", "MSMAX", TABLE_PPM, 2},
+    {"method", "METHOD", TABLE_TEXT, 0},           {"jobs", "JOBS", TABLE_INT, 0},
+    {"mean_wait_s", "MEANWAIT", TABLE_PPM, 0},     {"error_share", "ERROR", TABLE_PPM, 3},
+    {"bias_share", "BIAS", TABLE_PPM, 3},          {"within_1m", "1MIN", TABLE_PPM, 3},
+    {"within_10m", "10MIN", TABLE_PPM, 3},         {"certain", "CERTAIN", TABLE_PPM, 3},
+    {"coverage_50", "IN50", TABLE_PPM, 3},         {"coverage_95", "IN95", TABLE_PPM, 3},
+    {"unsure_coverage_50", "IN50*", TABLE_PPM, 3}, {"unsure_coverage_95", "IN95*", TABLE_PPM, 3},
+    {"width_50_share", "WIDTH50", TABLE_PPM, 3},   {"width_95_share", "WIDTH95", TABLE_PPM, 3},
+    {"ms_mean", "MSMEAN", TABLE_PPM, 2},           {"ms_max", "MSMAX", TABLE_PPM, 2},
 };
 
 /* Errors and widths as shares of the mean wait; *: of jobs whose answer was not certain. */
@@ -499,7 +497,8 @@ static void never_tell (const struct sim *sim, const struct policy_entry *entry)
         if (j->name)
             fprintf (stderr, "nui sim: job %s never ran: %s\n", j->name, why);
         else
-            fprintf (stderr, "nui sim: job %llu never ran: %s\n", (unsigned long long)j->number, why);
+            fprintf (stderr, "nui sim: job %llu never ran: %s\n", (unsigned long long)j->number,
+                     why);
     }
 }
 
@@ -531,22 +530,22 @@ static void site_note (void *self, const char *sentence)
 
 static int replay_one (struct sim *sim, struct policy_entry *entry, struct err *err)
 {
-    struct simsite *place =
-        simsite_needed (&entry->nodes, entry->policy)
-            ? simsite_create (&entry->nodes, entry->policy, sim->workload, sim->machine, site_note,
-                              entry)
-            : NULL;
+    struct simsite *place = simsite_needed (&entry->nodes, entry->policy)
+                                ? simsite_create (&entry->nodes, entry->policy, sim->workload,
+                                                  sim->machine, site_note, entry)
+                                : NULL;
     const struct engine_site *site = simsite_engine (place);
     if (!sim->args.estimates)
         entry->events = events_create (sim->workload, sim->machine, &sim->names,
                                        sim->args.events_out && entry == sim->entry);
-    struct engine_hooks hooks = entry->events ? events_hooks (entry->events) : (struct engine_hooks){0};
+    struct engine_hooks hooks =
+        entry->events ? events_hooks (entry->events) : (struct engine_hooks){0};
     sim->names.rsv_name = place ? simsite_rsv_name : NULL;
     sim->names.rsv_self = place;
     int rc = sim->args.estimates
                  ? estimates_replay (sim->workload, sim->machine, entry->policy, site,
-                                     sim->args.tick, sim->args.seed, progress_step, sim, &entry->run,
-                                     &sim->estimates, err)
+                                     sim->args.tick, sim->args.seed, progress_step, sim,
+                                     &entry->run, &sim->estimates, err)
                  : simrun_replay_hooked (sim->workload, sim->machine, entry->policy, site,
                                          sim->args.tick, sim->args.seed, progress_step, sim, &hooks,
                                          &entry->run, err);
@@ -603,14 +602,20 @@ static int entries_make (struct sim *sim, const struct cli_operands *ops)
     return CLI_OK;
 }
 
-static int page_make (struct cli_context *ctx, const struct args *a,
-                      const struct cli_operands *ops)
+static int page_make (struct cli_context *ctx, const struct args *a, const struct cli_operands *ops)
 {
-    struct labcmd_args lab = {.experiment = a->experiment, .report = a->report,
-                              .workload = a->workload, .resources = a->resources,
-                              .config = a->config, .compare = &a->compare, .more = ops,
-                              .nodes = a->nodes, .procs_per_node = a->procs_per_node,
-                              .seed = a->seed, .seeds = a->seeds, .workers = a->workers};
+    struct labcmd_args lab = {.experiment = a->experiment,
+                              .report = a->report,
+                              .workload = a->workload,
+                              .resources = a->resources,
+                              .config = a->config,
+                              .compare = &a->compare,
+                              .more = ops,
+                              .nodes = a->nodes,
+                              .procs_per_node = a->procs_per_node,
+                              .seed = a->seed,
+                              .seeds = a->seeds,
+                              .workers = a->workers};
     struct err err;
     if (workload_range_parse (a->jobs, &lab.range, &err))
         return cli_usage ("sim", "--jobs %s", err.text);
@@ -625,11 +630,13 @@ static int page_make (struct cli_context *ctx, const struct args *a,
     return labcmd_run (ctx, &lab);
 }
 
-static int grid_make (struct cli_context *ctx, const struct args *a,
-                      const struct cli_operands *ops)
+static int grid_make (struct cli_context *ctx, const struct args *a, const struct cli_operands *ops)
 {
-    struct gridcmd_args grid = {.grid = a->grid, .coallocate = a->coallocate, .report = a->report,
-                                .jobs_out = a->jobs_out, .stats_out = a->stats_out,
+    struct gridcmd_args grid = {.grid = a->grid,
+                                .coallocate = a->coallocate,
+                                .report = a->report,
+                                .jobs_out = a->jobs_out,
+                                .stats_out = a->stats_out,
                                 .seed = a->seed};
     if (ops->count)
         return cli_usage ("sim", "'%s' is no option", ops->item[0]);

@@ -94,16 +94,16 @@ static struct engine_job *jobs_make (const struct workload *w, const struct poli
 }
 
 int simrun_replay (const struct workload *w, const struct machine *m, const struct policy *policy,
-                   const struct engine_site *site, duration_us tick, uint64_t seed, simrun_progress *progress, void *self,
-                   struct simrun *out, struct err *err)
+                   const struct engine_site *site, duration_us tick, uint64_t seed,
+                   simrun_progress *progress, void *self, struct simrun *out, struct err *err)
 {
     return simrun_replay_hooked (w, m, policy, site, tick, seed, progress, self, NULL, out, err);
 }
 
 int simrun_replay_hooked (const struct workload *w, const struct machine *m,
                           const struct policy *policy, const struct engine_site *site,
-                          duration_us tick, uint64_t seed, simrun_progress *progress, void *self, const struct engine_hooks *hooks,
-                          struct simrun *out, struct err *err)
+                          duration_us tick, uint64_t seed, simrun_progress *progress, void *self,
+                          const struct engine_hooks *hooks, struct simrun *out, struct err *err)
 {
     memset (out, 0, sizeof *out);
     out->result = mem_zero (w->count + 1, sizeof out->result[0]);
@@ -127,9 +127,13 @@ int simrun_replay_hooked (const struct workload *w, const struct machine *m,
                                  .gres_kinds = site ? 0 : m->gres_kinds,
                                  .tick = tick,
                                  .seed = seed,
-                                 .hooks = {.self = &observer, .sample = observe, .arrived = arrived,
-                                           .started = started, .ended = ended,
-                                           .planned = planned, .stuck = stuck,
+                                 .hooks = {.self = &observer,
+                                           .sample = observe,
+                                           .arrived = arrived,
+                                           .started = started,
+                                           .ended = ended,
+                                           .planned = planned,
+                                           .stuck = stuck,
                                            .lapsed = lapsed}};
     duration_us begun = clock_monotonic_us ();
     int rc = engine_run (&setup, job, w->count, out->result, &out->summary, err);

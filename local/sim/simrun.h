@@ -19,15 +19,14 @@ struct simrun {
 typedef void simrun_progress (void *self, uint64_t jobs_done);
 
 int simrun_replay (const struct workload *workload, const struct machine *machine,
-                   const struct policy *policy, const struct engine_site *site,
-                   duration_us tick, uint64_t seed,
-                   simrun_progress *progress, void *self, struct simrun *out, struct err *err);
+                   const struct policy *policy, const struct engine_site *site, duration_us tick,
+                   uint64_t seed, simrun_progress *progress, void *self, struct simrun *out,
+                   struct err *err);
 /* The same with more hooks (but `sample`, which is its own); out->qos is filled before the first. */
 int simrun_replay_hooked (const struct workload *workload, const struct machine *machine,
                           const struct policy *policy, const struct engine_site *site,
-                   duration_us tick, uint64_t seed,
-                          simrun_progress *progress, void *self, const struct engine_hooks *hooks,
-                          struct simrun *out, struct err *err);
+                          duration_us tick, uint64_t seed, simrun_progress *progress, void *self,
+                          const struct engine_hooks *hooks, struct simrun *out, struct err *err);
 void simrun_free (struct simrun *run);
 
 #endif

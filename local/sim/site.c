@@ -181,7 +181,8 @@ static void run_close (struct simsite *site)
 
 static int nodes_add (struct simsite *site, struct cluster *cluster, time_us now, struct err *err)
 {
-    int rc = place_prepare (&site->place, site->node, site->count, site->conf->global_gres, now, err);
+    int rc =
+        place_prepare (&site->place, site->node, site->count, site->conf->global_gres, now, err);
     for (uint32_t n = 0; rc == 0 && n < site->count; n++) {
         struct node_spec spec;
         rc = place_node (&site->place, &site->node[n], &spec, err);
@@ -199,8 +200,11 @@ static int nodes_add (struct simsite *site, struct cluster *cluster, time_us now
 static int furnish (void *self, struct cluster *cluster, time_us now, struct err *err)
 {
     struct simsite *site = self;
-    struct standing_site standing = {.self = site, .node_name = node_name, .feature = feature_of,
-                                     .partition = partition_of, .note = told};
+    struct standing_site standing = {.self = site,
+                                     .node_name = node_name,
+                                     .feature = feature_of,
+                                     .partition = partition_of,
+                                     .note = told};
     run_close (site);
     site->features = strtab_create ();
     for (uint32_t c = 0; c < site->workload->constraint_count; c++)
@@ -226,8 +230,8 @@ struct simsite *simsite_create (const struct nodeconf *nodes, const struct polic
     site->machine = machine;
     site->note = note;
     site->note_self = self;
-    site->engine = (struct engine_site){.self = site, .furnish = furnish,
-                                        .roll = policy->standing_count ? roll : NULL};
+    site->engine = (struct engine_site){
+        .self = site, .furnish = furnish, .roll = policy->standing_count ? roll : NULL};
     nodes_take (site);
     return site;
 }
@@ -249,7 +253,8 @@ const char *simsite_rsv_name (void *self, uint64_t rsv)
 {
     struct simsite *site = self;
     struct standing_view view;
-    return standing_get (site->standing, site->place.cluster, rsv, &view) ? view.policy->name : NULL;
+    return standing_get (site->standing, site->place.cluster, rsv, &view) ? view.policy->name
+                                                                          : NULL;
 }
 
 const struct engine_site *simsite_engine (struct simsite *site)

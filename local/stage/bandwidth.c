@@ -117,8 +117,8 @@ void bandwidth_save (struct bandwidth *b, int dir)
         return;
     struct pair *p, *next;
     HASH_ITER (hh, b->pair, p, next)
-    if (p->seconds > 0)
-        fprintf (f, "%.0f %.6f %s\n", p->bytes, p->seconds, p->key);
+        if (p->seconds > 0)
+            fprintf (f, "%.0f %.6f %s\n", p->bytes, p->seconds, p->key);
     bool written = !ferror (f);
     if (fclose (f) == 0 && written && renameat (dir, beside, dir, file_name) == 0)
         b->changed = false;
@@ -127,8 +127,7 @@ void bandwidth_save (struct bandwidth *b, int dir)
 void bandwidth_free (struct bandwidth *b)
 {
     struct pair *p, *next;
-    HASH_ITER (hh, b->pair, p, next)
-    {
+    HASH_ITER (hh, b->pair, p, next) {
         HASH_DEL (b->pair, p);
         free (p);
     }

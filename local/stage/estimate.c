@@ -112,8 +112,7 @@ static duration_us slowest (const struct stage *stage, struct load *loads,
 {
     struct load *l, *next;
     double most = 0;
-    HASH_ITER (hh, loads, l, next)
-    {
+    HASH_ITER (hh, loads, l, next) {
         double s = l->bytes / (double)stage_bandwidth (stage, l->host, direction);
         most = s > most ? s : most;
         HASH_DEL (loads, l);
@@ -205,7 +204,7 @@ static void estimate_free (struct estimate *e)
 {
     struct probe *p, *next;
     DL_FOREACH_SAFE (e->probes, p, next)
-    probe_drop (p);
+        probe_drop (p);
     DL_DELETE (e->stage->estimates, e);
     for (uint32_t i = 0; i < e->batch.file_count; i++)
         free ((char *)e->file[i].url);
@@ -223,8 +222,8 @@ static void missed (struct estimate *e, const char *url, const struct err *why)
     char shown[200];
     e->missing++;
     if (!*e->text)
-        text_printf (e->text, sizeof e->text, "%s: %.250s", stage_url_show (url, shown, sizeof shown),
-                  why->text);
+        text_printf (e->text, sizeof e->text, "%s: %.250s",
+                     stage_url_show (url, shown, sizeof shown), why->text);
 }
 
 /* Of a head that tells it: "bytes 0-0/N", or the length of the whole. */

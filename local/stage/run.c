@@ -66,7 +66,8 @@ bool run_over_bounds (struct run *run, duration_us now)
     if (run->disk || !run->request.easy)
         return false;
     if (now - t->begun > limit->time_max) {
-        err_set (&err, ERR_LIMIT, "after %s it is not there, and the site waits no longer (STAGETIMEMAX)",
+        err_set (&err, ERR_LIMIT,
+                 "after %s it is not there, and the site waits no longer (STAGETIMEMAX)",
                  duration_format (limit->time_max, text[0]));
         run_fail (run, &err);
         return true;
@@ -85,8 +86,10 @@ bool run_over_bounds (struct run *run, duration_us now)
     run->window_done = t->done;
     if (come == 0 || rate >= limit->rate_min)
         return false; /* silence is cut, and tried again */
-    err_set (&err, ERR_LIMIT, "%lld bytes a second came over %s, the site wants at least %lld (STAGERATEMIN)",
-             (long long)rate, duration_format (span / US_PER_S * US_PER_S, text[1]), (long long)limit->rate_min);
+    err_set (&err, ERR_LIMIT,
+             "%lld bytes a second came over %s, the site wants at least %lld (STAGERATEMIN)",
+             (long long)rate, duration_format (span / US_PER_S * US_PER_S, text[1]),
+             (long long)limit->rate_min);
     run_fail (run, &err);
     return true;
 }
@@ -197,9 +200,10 @@ static int64_t promised (const struct run *run)
     int64_t sum = 0;
     const struct run *other;
     DL_FOREACH (run->stage->runs, other)
-    if (other != run && other->place.fd >= 0 && other->place.st.st_dev == run->place.st.st_dev &&
-        other->transfer->total > other->transfer->done)
-        sum += other->transfer->total - other->transfer->done;
+        if (other != run && other->place.fd >= 0 &&
+            other->place.st.st_dev == run->place.st.st_dev &&
+            other->transfer->total > other->transfer->done)
+            sum += other->transfer->total - other->transfer->done;
     return sum;
 }
 

@@ -90,8 +90,7 @@ static void on_tick (evutil_socket_t fd, short what, void *arg)
     struct run *run;
     (void)fd;
     (void)what;
-    DL_FOREACH (stage->runs, run)
-    {
+    DL_FOREACH (stage->runs, run) {
         struct transfer *t = run->transfer;
         run_disk_look (run);
         double moved = t->done > t->seen ? (double)(t->done - t->seen) : 0;
@@ -102,8 +101,8 @@ static void on_tick (evutil_socket_t fd, short what, void *arg)
             break; /* the list has changed: the others at the next tick */
     }
     HASH_ITER (hh, stage->bandwidth.pair, p, next)
-    if (p->active)
-        bandwidth_sample (&stage->bandwidth, p, now);
+        if (p->active)
+            bandwidth_sample (&stage->bandwidth, p, now);
     if (now - stage->saved_at > save_every || stage->active == 0) {
         bandwidth_save (&stage->bandwidth, stage->state_dir);
         stage->saved_at = now;
@@ -207,7 +206,7 @@ static void text_set (struct transfer *t, const struct err *why, uint32_t given_
     bool in = t->batch->direction == STAGE_IN;
     int len =
         text_printf (text, sizeof text, "stage-%s of %.120s to %.120s: %.200s", in ? "in" : "out",
-                  in ? t->shown : t->path, in ? t->path : t->shown, why->text);
+                     in ? t->shown : t->path, in ? t->path : t->shown, why->text);
     if (given_up > 1 && len > 0 && (size_t)len < sizeof text)
         snprintf (text + len, sizeof text - (size_t)len, " (given up after %u tries)", given_up);
     free (t->text);
@@ -504,7 +503,7 @@ void stage_destroy (struct stage *stage)
         return;
     estimate_close (stage);
     HASH_ITER (hh, stage->batches, b, next)
-    batch_free (b);
+        batch_free (b);
     upload_s3_farewells_drop (stage);
     if (stage->state_dir >= 0) {
         bandwidth_save (&stage->bandwidth, stage->state_dir);

@@ -61,8 +61,10 @@ struct stage_config {
     int64_t bandwidth;    /* STAGEBANDWIDTH: bytes/s where nothing has been measured [10 MB/s] */
     uint32_t tries_max;   /* STAGETRIES [8] */
     duration_us patience; /* STAGETIMEOUT: a connection without a byte for so long is cut [1:00] */
-    int64_t rate_min;     /* STAGERATEMIN: bytes/s; less than that on average over `patience`: it has failed [1024] */
-    duration_us time_max; /* STAGETIMEMAX: a file that is not there so long after it began has failed [24:00:00] */
+    int64_t
+        rate_min; /* STAGERATEMIN: bytes/s; less than that on average over `patience`: it has failed [1024] */
+    duration_us
+        time_max; /* STAGETIMEMAX: a file that is not there so long after it began has failed [24:00:00] */
     duration_us backoff_first, backoff_max; /* [2 s, 5:00] */
 };
 

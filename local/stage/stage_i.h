@@ -79,9 +79,9 @@ struct run {
     bool disk_counts;  /* it moves bytes of the file */
     disk_fn disk_fn;
     struct request request;
-    int64_t offset;               /* where this request begins */
-    unsigned hops;                /* redirects followed */
-    duration_us window;           /* monotonic: STAGERATEMIN is looked at from here on; 0: nothing came yet */
+    int64_t offset;     /* where this request begins */
+    unsigned hops;      /* redirects followed */
+    duration_us window; /* monotonic: STAGERATEMIN is looked at from here on; 0: nothing came yet */
     int64_t window_done;
     bool head_seen;               /* the answer's head has been looked at */
     bool swallow;                 /* its body is none of the file */

@@ -23,8 +23,10 @@ const char later_schema[] =
     "CREATE INDEX estimate_later_by_start ON estimate_later (started_us, sequence);";
 
 #define VALUES(type, field, prefix)                                                                \
-    ROW_AS (type, field.median, prefix "median", 0), ROW_AS (type, field.low50, prefix "low50", 0),  \
-        ROW_AS (type, field.high50, prefix "high50", 0), ROW_AS (type, field.low95, prefix "low95", 0), \
+    ROW_AS (type, field.median, prefix "median", 0),                                               \
+        ROW_AS (type, field.low50, prefix "low50", 0),                                             \
+        ROW_AS (type, field.high50, prefix "high50", 0),                                           \
+        ROW_AS (type, field.low95, prefix "low95", 0),                                             \
         ROW_AS (type, field.high95, prefix "high95", 0)
 
 static const struct row_column estimate_columns[] = {
@@ -39,8 +41,7 @@ static const struct row_column estimate_columns[] = {
 };
 static const struct row_table estimate_table = ROW_TABLE ("estimate", estimate_columns);
 
-int store_estimate_add (struct local_store *store, const struct store_estimate *e,
-                        struct err *err)
+int store_estimate_add (struct local_store *store, const struct store_estimate *e, struct err *err)
 {
     return store_row_write (store->db, &estimate_table, ROW_KEEP, NULL, e, err);
 }
@@ -61,9 +62,9 @@ int store_estimate_started (struct local_store *store, uint64_t number, time_us 
     return rc;
 }
 
-#define GONE(table)                                                                              \
-    " (started_us = 0 AND NOT EXISTS"                                                            \
-    " (SELECT 1 FROM job WHERE job.number = " table ".number"                                    \
+#define GONE(table)                                                                                \
+    " (started_us = 0 AND NOT EXISTS"                                                              \
+    " (SELECT 1 FROM job WHERE job.number = " table ".number"                                      \
     "  AND (job.state < 5 OR job.start_us > 0)))"
 
 int store_estimate_purge (struct local_store *store, time_us before, struct err *err)
@@ -87,10 +88,10 @@ int store_estimate_purge (struct local_store *store, time_us before, struct err 
     return rc;
 }
 
-#define HEAL(table)                                                                              \
-    "UPDATE " table " SET started_us ="                                                          \
-    " (SELECT start_us FROM job WHERE job.number = " table ".number)"                            \
-    " WHERE started_us = 0 AND EXISTS"                                                           \
+#define HEAL(table)                                                                                \
+    "UPDATE " table " SET started_us ="                                                            \
+    " (SELECT start_us FROM job WHERE job.number = " table ".number)"                              \
+    " WHERE started_us = 0 AND EXISTS"                                                             \
     " (SELECT 1 FROM job WHERE job.number = " table ".number AND job.start_us > 0)"
 
 int store_estimate_heal (struct local_store *store, struct err *err)
@@ -103,8 +104,8 @@ int store_estimate_each (struct local_store *store,
                          void (*fn) (void *arg, const struct store_estimate *estimate), void *arg,
                          struct err *err)
 {
-    struct store_stmt *q = store_row_select (store->db, &estimate_table,
-                                             " FROM estimate ORDER BY started_us = 0, started_us, number");
+    struct store_stmt *q = store_row_select (
+        store->db, &estimate_table, " FROM estimate ORDER BY started_us = 0, started_us, number");
     int rc;
     while ((rc = store_step (q, err)) == 1) {
         struct store_estimate e;
@@ -142,7 +143,7 @@ int store_later_each (struct local_store *store, uint64_t number, time_us since,
                       struct err *err)
 {
     static const char *const of_one = LATER ("number = ?1"),
-                            *const of_all = LATER ("started_us = 0 OR started_us > ?1");
+                             *const of_all = LATER ("started_us = 0 OR started_us > ?1");
     struct store_stmt *q = store_row_select (store->db, &later_table, number ? of_one : of_all);
     store_bind_int (q, 1, number ? (int64_t)number : since);
     int rc;

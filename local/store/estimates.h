@@ -43,7 +43,7 @@ enum { STORE_LATER_MAX = 200000 }; /* some 30 MB */
 
 struct store_later {
     uint64_t number;
-    const char *kind;       /* who gave it: "later", or as its asker called the method */
+    const char *kind; /* who gave it: "later", or as its asker called the method */
     const char *class_name;
     time_us given, started; /* as above */
     struct store_estimate_values said;

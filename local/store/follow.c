@@ -113,11 +113,12 @@ static int changes (struct local_store *store, const char *site, struct follow_c
                       " AND " SETTINGS_OF ("prod", "p") " = " SETTINGS_OF ("main", "m") ")",
                       site, &c->gone, &c->gone_count, err);
     if (rc == 0)
-        rc = numbers (store,
-                      "SELECT number FROM prod.job p WHERE " LIVE " AND NOT EXISTS (SELECT 1 FROM "
-                      "main.job m WHERE m.number = p.number AND m.change = p.change AND "
-                      SETTINGS_OF ("prod", "p") " = " SETTINGS_OF ("main", "m") ") ORDER BY number",
-                      site, &c->come, &c->come_count, err);
+        rc = numbers (
+            store,
+            "SELECT number FROM prod.job p WHERE " LIVE " AND NOT EXISTS (SELECT 1 FROM "
+            "main.job m WHERE m.number = p.number AND m.change = p.change AND " SETTINGS_OF (
+                "prod", "p") " = " SETTINGS_OF ("main", "m") ") ORDER BY number",
+            site, &c->come, &c->come_count, err);
     if (rc == 0)
         rc = differs (store,
                       "SELECT EXISTS (SELECT * FROM main.rsv EXCEPT SELECT * FROM prod.rsv) OR "
@@ -140,7 +141,7 @@ static int changes (struct local_store *store, const char *site, struct follow_c
 }
 
 int follow_read (struct local_store *store, const char *site, struct follow_changes *out,
-                   struct err *err)
+                 struct err *err)
 {
     *out = (struct follow_changes){0};
     int rc = store_exec (store->db,

@@ -167,7 +167,9 @@ int history_of_job (struct local_store *store, uint64_t number, struct arena *ar
                     struct history_job *out, struct err *err)
 {
     char name[24];
-    struct store_stmt *q = store_row_select (store->db, &history_table, " FROM history WHERE number = ?1 ORDER BY sequence DESC LIMIT 1");
+    struct store_stmt *q =
+        store_row_select (store->db, &history_table,
+                          " FROM history WHERE number = ?1 ORDER BY sequence DESC LIMIT 1");
     snprintf (name, sizeof name, "%llu", (unsigned long long)number);
     store_bind_int (q, 1, (int64_t)number);
     return job_one (q, name, arena, out, err);
@@ -176,8 +178,10 @@ int history_of_job (struct local_store *store, uint64_t number, struct arena *ar
 int history_of_grid_job (struct local_store *store, const char *grid_job_id, struct arena *arena,
                          struct history_job *out, struct err *err)
 {
-    struct store_stmt *q = store_row_select (store->db, &history_table, " FROM history WHERE grid_job_id = ?1 AND grid_job_id <> '' "
-                               "ORDER BY sequence DESC LIMIT 1");
+    struct store_stmt *q =
+        store_row_select (store->db, &history_table,
+                          " FROM history WHERE grid_job_id = ?1 AND grid_job_id <> '' "
+                          "ORDER BY sequence DESC LIMIT 1");
     store_bind_text (q, 1, grid_job_id);
     return job_one (q, grid_job_id, arena, out, err);
 }
@@ -286,11 +290,11 @@ int stats_add (struct local_store *store, enum stats_kind kind, const char *name
         "bypass_max = max (bypass_max, ?16), accuracy_ppm = accuracy_ppm + ?17, "
         "backfilled = backfilled + ?18, ps_backfilled = ps_backfilled + ?19, "
         "qos_met = qos_met + ?20, preempted = preempted + ?21, ps_lost = ps_lost + ?22");
-    const int64_t value[] = {
-        m->jobs,         m->successful,    m->ps_asked,     m->ps_run,      m->ps_used,
-        m->queue_us,     m->queue_max_us,  m->procs,        m->xf_ppm,      m->xf_max_ppm,
-        m->xf_procs_ppm, m->xf_ps_milli,   m->bypass,       m->bypass_max,  m->accuracy_ppm,
-        m->backfilled,   m->ps_backfilled, m->qos_met,      m->preempted,   m->ps_lost};
+    const int64_t value[] = {m->jobs,          m->successful, m->ps_asked,     m->ps_run,
+                             m->ps_used,       m->queue_us,   m->queue_max_us, m->procs,
+                             m->xf_ppm,        m->xf_max_ppm, m->xf_procs_ppm, m->xf_ps_milli,
+                             m->bypass,        m->bypass_max, m->accuracy_ppm, m->backfilled,
+                             m->ps_backfilled, m->qos_met,    m->preempted,    m->ps_lost};
     store_bind_int (q, 1, kind);
     store_bind_text (q, 2, name);
     for (int i = 0; i < (int)(sizeof value / sizeof *value); i++)
@@ -308,16 +312,26 @@ int stats_read (struct local_store *store, enum stats_kind kind,
     store_bind_int (q, 1, kind);
     while ((rc = store_step (q, err)) == 1) {
         struct stats_sums s = {
-            .jobs = store_col_int (q, 1),           .successful = store_col_int (q, 2),
-            .ps_asked = store_col_int (q, 3),       .ps_run = store_col_int (q, 4),
-            .ps_used = store_col_int (q, 5),        .queue_us = store_col_int (q, 6),
-            .queue_max_us = store_col_int (q, 7),   .procs = store_col_int (q, 8),
-            .xf_ppm = store_col_int (q, 9),         .xf_max_ppm = store_col_int (q, 10),
-            .xf_procs_ppm = store_col_int (q, 11),  .xf_ps_milli = store_col_int (q, 12),
-            .bypass = store_col_int (q, 13),        .bypass_max = store_col_int (q, 14),
-            .accuracy_ppm = store_col_int (q, 15),  .backfilled = store_col_int (q, 16),
-            .ps_backfilled = store_col_int (q, 17), .qos_met = store_col_int (q, 18),
-            .preempted = store_col_int (q, 19),     .ps_lost = store_col_int (q, 20),
+            .jobs = store_col_int (q, 1),
+            .successful = store_col_int (q, 2),
+            .ps_asked = store_col_int (q, 3),
+            .ps_run = store_col_int (q, 4),
+            .ps_used = store_col_int (q, 5),
+            .queue_us = store_col_int (q, 6),
+            .queue_max_us = store_col_int (q, 7),
+            .procs = store_col_int (q, 8),
+            .xf_ppm = store_col_int (q, 9),
+            .xf_max_ppm = store_col_int (q, 10),
+            .xf_procs_ppm = store_col_int (q, 11),
+            .xf_ps_milli = store_col_int (q, 12),
+            .bypass = store_col_int (q, 13),
+            .bypass_max = store_col_int (q, 14),
+            .accuracy_ppm = store_col_int (q, 15),
+            .backfilled = store_col_int (q, 16),
+            .ps_backfilled = store_col_int (q, 17),
+            .qos_met = store_col_int (q, 18),
+            .preempted = store_col_int (q, 19),
+            .ps_lost = store_col_int (q, 20),
         };
         fn (arg, col (q, 0), &s);
     }
@@ -359,8 +373,7 @@ int audit_read (struct local_store *store, uint64_t before, time_us from, time_u
 int local_store_outbox_waiting (struct local_store *store, enum store_outbox box,
                                 uint64_t *count_out, time_us *oldest_out, struct err *err)
 {
-    int rc = outbox_pending (store->db, store_box_name (box), count_out,
-                             oldest_out, err);
+    int rc = outbox_pending (store->db, store_box_name (box), count_out, oldest_out, err);
     if (rc == 0 && *oldest_out == TIME_US_NONE)
         *oldest_out = 0;
     return rc;

@@ -24,8 +24,8 @@ struct history_job {
     time_us submit, eligible; /* its queue time counts from eligible */
     time_us dispatch, start;  /* 0: it never ran */
     time_us end;
-    time_us not_before; /* 0: at once */
-    const char *features; /* "a,b" */
+    time_us not_before;                           /* 0: at once */
+    const char *features;                         /* "a,b" */
     int32_t task_procs, mem_mb, swap_mb, disk_mb; /* a task of the first req */
     uint32_t bypass, starts;
     bool backfilled, qos_met;
@@ -58,14 +58,14 @@ int history_purge (struct local_store *store, time_us before, uint64_t kept_from
 /* --- sums --------------------------------------------------------------------------------- */
 
 enum stats_kind { /* numbers are stored */
-    STATS_USER = 0,
-    STATS_GROUP = 1,
-    STATS_ACCOUNT = 2,
-    STATS_CLASS = 3,
-    STATS_QOS = 4,
-    STATS_TOTAL = 5,
-    STATS_GRID = 6, /* name: "4 7": processors up to 2^4, limits up to 2 min * 2^7 */
-    STATS_KINDS
+                  STATS_USER = 0,
+                  STATS_GROUP = 1,
+                  STATS_ACCOUNT = 2,
+                  STATS_CLASS = 3,
+                  STATS_QOS = 4,
+                  STATS_TOTAL = 5,
+                  STATS_GRID = 6, /* name: "4 7": processors up to 2^4, limits up to 2 min * 2^7 */
+                  STATS_KINDS
 };
 
 /* Over jobs that ran. Processor time is in processor-microseconds. */
@@ -74,14 +74,14 @@ struct stats_sums {
     int64_t ps_asked, ps_run, ps_used; /* limit, run time, processor time used */
     int64_t queue_us, queue_max_us;
     int64_t procs;
-    int64_t xf_ppm, xf_max_ppm;  /* sum of expansion factors, largest */
-    int64_t xf_procs_ppm;        /* weighted by processors */
-    int64_t xf_ps_milli;         /* factor in thousandths times processor-seconds run */
+    int64_t xf_ppm, xf_max_ppm; /* sum of expansion factors, largest */
+    int64_t xf_procs_ppm;       /* weighted by processors */
+    int64_t xf_ps_milli;        /* factor in thousandths times processor-seconds run */
     int64_t bypass, bypass_max;
-    int64_t accuracy_ppm;        /* sum of run time / limit */
+    int64_t accuracy_ppm; /* sum of run time / limit */
     int64_t backfilled, ps_backfilled;
     int64_t qos_met;
-    int64_t preempted, ps_lost;  /* incarnations that were sent back to the queue */
+    int64_t preempted, ps_lost; /* incarnations that were sent back to the queue */
 };
 
 void stats_sums_add (struct stats_sums *sum, const struct stats_sums *more);

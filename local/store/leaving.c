@@ -54,19 +54,17 @@ int leaving_each (struct local_store *store, void (*fn) (void *arg, uint64_t num
 }
 
 static const struct row_column file_columns[] = {
-    ROW (struct leaving_file, place, ROW_KEY),
-    ROW (struct leaving_file, path, 0),
-    ROW (struct leaving_file, url, 0),
-    ROW (struct leaving_file, text, 0),
-    ROW (struct leaving_file, bytes, 0),
-    ROW (struct leaving_file, bytes_done, 0),
+    ROW (struct leaving_file, place, ROW_KEY), ROW (struct leaving_file, path, 0),
+    ROW (struct leaving_file, url, 0),         ROW (struct leaving_file, text, 0),
+    ROW (struct leaving_file, bytes, 0),       ROW (struct leaving_file, bytes_done, 0),
 };
 static const struct row_table file_table = ROW_TABLE ("leaving_failed", file_columns, "number");
 
 int leaving_failed_put (struct local_store *store, uint64_t number, const struct leaving_file *file,
                         struct err *err)
 {
-    return store_row_write (store->db, &file_table, ROW_REPLACE, &(int64_t){(int64_t)number}, file, err);
+    return store_row_write (store->db, &file_table, ROW_REPLACE, &(int64_t){(int64_t)number}, file,
+                            err);
 }
 
 int leaving_failed_clear (struct local_store *store, uint64_t number, struct err *err)
@@ -78,8 +76,8 @@ int leaving_failed_each (struct local_store *store, uint64_t number,
                          void (*fn) (void *arg, const struct leaving_file *file), void *arg,
                          struct err *err)
 {
-    struct store_stmt *q =
-        store_row_select (store->db, &file_table, " FROM leaving_failed WHERE number = ?1 ORDER BY place");
+    struct store_stmt *q = store_row_select (
+        store->db, &file_table, " FROM leaving_failed WHERE number = ?1 ORDER BY place");
     int rc;
     store_bind_int (q, 1, (int64_t)number);
     while ((rc = store_step (q, err)) == 1) {

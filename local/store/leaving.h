@@ -18,10 +18,10 @@ int leaving_state (struct local_store *store, uint64_t number, enum leaving *out
 
 /* A file that could not be taken away. It stays here while that is tried once more. */
 struct leaving_file {
-    uint32_t place;        /* among all that were to be taken away, from 0 */
-    const char *path;      /* in the job's directory */
-    const char *url;       /* fit to be shown */
-    const char *text;      /* why not */
+    uint32_t place;   /* among all that were to be taken away, from 0 */
+    const char *path; /* in the job's directory */
+    const char *url;  /* fit to be shown */
+    const char *text; /* why not */
     int64_t bytes, bytes_done;
 };
 

@@ -273,7 +273,8 @@ int local_store_job_put (struct local_store *store, const struct store_job *job,
     int rc = store_row_write (store->db, &job_table, ROW_PUT, NULL, job, err);
     if (rc != 0 || !envelope)
         return rc;
-    struct store_stmt *q = store_stmt (store->db, "INSERT INTO envelope (number, bytes) VALUES (?1, ?2) "
+    struct store_stmt *q =
+        store_stmt (store->db, "INSERT INTO envelope (number, bytes) VALUES (?1, ?2) "
                                "ON CONFLICT (number) DO UPDATE SET bytes = ?2");
     store_bind_int (q, 1, (int64_t)job->number);
     store_bind_blob (q, 2, envelope, envelope_len);
@@ -301,8 +302,7 @@ static int job_one (struct store_stmt *q, struct store_job *out, struct err *err
 int local_store_job_get (struct local_store *store, uint64_t number, struct store_job *out,
                          struct err *err)
 {
-    struct store_stmt *q =
-        store_row_select (store->db, &job_table, " FROM job WHERE number = ?1");
+    struct store_stmt *q = store_row_select (store->db, &job_table, " FROM job WHERE number = ?1");
     store_bind_int (q, 1, (int64_t)number);
     return job_one (q, out, err);
 }
@@ -314,8 +314,10 @@ int local_store_job_get (struct local_store *store, uint64_t number, struct stor
 int local_store_job_find (struct local_store *store, const char *meta, const char *grid_job_id,
                           const char *component, struct store_job *out, struct err *err)
 {
-    struct store_stmt *q = store_row_select (store->db, &job_table, " FROM job WHERE grid_job_id = ?1 AND "
-                   "(?2 = '' OR component = ?2) AND " OF_META ("?3") " ORDER BY number DESC LIMIT 1");
+    struct store_stmt *q = store_row_select (
+        store->db, &job_table,
+        " FROM job WHERE grid_job_id = ?1 AND "
+        "(?2 = '' OR component = ?2) AND " OF_META ("?3") " ORDER BY number DESC LIMIT 1");
     store_bind_text (q, 1, grid_job_id);
     store_bind_text (q, 2, component);
     store_bind_text (q, 3, meta);
@@ -326,8 +328,9 @@ int local_store_job_by_attempt (struct local_store *store, const char *meta,
                                 const char *grid_job_id, const char *component, uint32_t attempt,
                                 struct store_job *out, struct err *err)
 {
-    struct store_stmt *q = store_row_select (store->db, &job_table, " FROM job WHERE grid_job_id = ?1 AND component = ?2 "
-                   "AND attempt = ?3 AND part = 0 AND " OF_META ("?4"));
+    struct store_stmt *q = store_row_select (store->db, &job_table,
+                                             " FROM job WHERE grid_job_id = ?1 AND component = ?2 "
+                                             "AND attempt = ?3 AND part = 0 AND " OF_META ("?4"));
     store_bind_text (q, 1, grid_job_id);
     store_bind_text (q, 2, component);
     store_bind_int (q, 3, attempt);
@@ -338,8 +341,7 @@ int local_store_job_by_attempt (struct local_store *store, const char *meta,
 int local_store_submission_get (struct local_store *store, const uint8_t uuid[16],
                                 uint64_t *number_out, struct err *err)
 {
-    struct store_stmt *q =
-        store_stmt (store->db, "SELECT number FROM submission WHERE uuid = ?1");
+    struct store_stmt *q = store_stmt (store->db, "SELECT number FROM submission WHERE uuid = ?1");
     store_bind_blob (q, 1, uuid, 16);
     int rc = store_step (q, err);
     if (rc < 0)
@@ -378,10 +380,11 @@ int local_store_envelope (struct local_store *store, uint64_t number, void **out
 }
 
 int local_store_jobs_live (struct local_store *store,
-                           int (*fn) (void *arg, struct store_job *job, struct err *err),
-                           void *arg, struct err *err)
+                           int (*fn) (void *arg, struct store_job *job, struct err *err), void *arg,
+                           struct err *err)
 {
-    struct store_stmt *q = store_row_select (store->db, &job_table, " FROM job WHERE state < 5 ORDER BY number");
+    struct store_stmt *q =
+        store_row_select (store->db, &job_table, " FROM job WHERE state < 5 ORDER BY number");
     int rc;
     while ((rc = store_step (q, err)) == 1) {
         struct store_job job;
@@ -423,8 +426,7 @@ static const struct row_column part_columns[] = {
 };
 static const struct row_table part_table = ROW_TABLE ("part", part_columns);
 
-int local_store_part_put (struct local_store *store, const struct store_part *part,
-                          struct err *err)
+int local_store_part_put (struct local_store *store, const struct store_part *part, struct err *err)
 {
     /* A replace, so that part_touched says when it was written last. */
     return store_row_write (store->db, &part_table, ROW_REPLACE, NULL, part, err);
@@ -440,7 +442,8 @@ int local_store_part_get (struct local_store *store, const uint8_t *transaction,
                           const char *component, uint32_t attempt, struct store_part *out,
                           struct err *err)
 {
-    struct store_stmt *q = store_row_select (store->db, &part_table, " FROM part WHERE txn = ?1 AND component = ?2 AND attempt = ?3");
+    struct store_stmt *q = store_row_select (
+        store->db, &part_table, " FROM part WHERE txn = ?1 AND component = ?2 AND attempt = ?3");
     store_bind_blob (q, 1, transaction, STORE_TRANSACTION_LEN);
     store_bind_text (q, 2, component);
     store_bind_int (q, 3, attempt);
@@ -458,7 +461,8 @@ int local_store_parts_live (struct local_store *store,
                             int (*fn) (void *arg, struct store_part *part, struct err *err),
                             void *arg, struct err *err)
 {
-    struct store_stmt *q = store_row_select (store->db, &part_table, " FROM part WHERE state < 4 ORDER BY job");
+    struct store_stmt *q =
+        store_row_select (store->db, &part_table, " FROM part WHERE state < 4 ORDER BY job");
     int rc;
     while ((rc = store_step (q, err)) == 1) {
         struct store_part part;
@@ -511,8 +515,7 @@ static const struct row_column hold_columns[] = {
 };
 static const struct row_table hold_table = ROW_TABLE ("hold", hold_columns);
 
-int local_store_hold_put (struct local_store *store, const struct store_hold *hold,
-                          struct err *err)
+int local_store_hold_put (struct local_store *store, const struct store_hold *hold, struct err *err)
 {
     return store_row_write (store->db, &hold_table, ROW_REPLACE, NULL, hold, err);
 }
@@ -580,9 +583,8 @@ int local_store_outbox_put (struct local_store *store, enum store_outbox box, co
 }
 
 int local_store_outbox_read (struct local_store *store, enum store_outbox box, uint64_t after,
-                             uint32_t limit,
-                             void (*fn) (void *arg, const struct store_item *item), void *arg,
-                             struct err *err)
+                             uint32_t limit, void (*fn) (void *arg, const struct store_item *item),
+                             void *arg, struct err *err)
 {
     for (uint32_t i = 0; i < limit; i++) {
         struct outbox_message message = {0};
@@ -634,8 +636,8 @@ int local_store_outbox_bury (struct local_store *store, enum store_outbox box, u
     return outbox_bury (store->db, store_box_name (box), sequence, code, reason, now, err);
 }
 
-int local_store_outbox_ack_keep (struct local_store *store, enum store_outbox box, uint64_t sequence,
-                                 struct err *err)
+int local_store_outbox_ack_keep (struct local_store *store, enum store_outbox box,
+                                 uint64_t sequence, struct err *err)
 {
     return outbox_ack_keep (store->db, store_box_name (box), sequence, STORE_ITEM_PART, err);
 }
@@ -676,8 +678,8 @@ int local_store_rm_job_put (struct local_store *store, uint64_t number,
 int local_store_rm_job_get (struct local_store *store, uint64_t number, struct store_rm_job *out,
                             struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store->db, "SELECT rm_id, submit_us, native FROM rm_job WHERE number = ?1");
+    struct store_stmt *q =
+        store_stmt (store->db, "SELECT rm_id, submit_us, native FROM rm_job WHERE number = ?1");
     store_bind_int (q, 1, (int64_t)number);
     int rc = store_step (q, err);
     if (rc < 0)
@@ -685,7 +687,8 @@ int local_store_rm_job_get (struct local_store *store, uint64_t number, struct s
     if (rc == 0)
         return err_set (err, ERR_NOT_FOUND, "job %llu has no name at the resource manager",
                         (unsigned long long)number);
-    *out = (struct store_rm_job){.submit = store_col_int (q, 1), .native = store_col_int (q, 2) != 0};
+    *out =
+        (struct store_rm_job){.submit = store_col_int (q, 1), .native = store_col_int (q, 2) != 0};
     col_name (q, 0, out->rm_id);
     store_reset (q);
     return 0;
@@ -694,8 +697,9 @@ int local_store_rm_job_get (struct local_store *store, uint64_t number, struct s
 int local_store_rm_job_find (struct local_store *store, const char *rm_id, time_us submit,
                              uint64_t *number_out, struct err *err)
 {
-    struct store_stmt *q = store_stmt (store->db, "SELECT max (number) FROM rm_job WHERE rm_id = ?1 "
-                                                  "AND submit_us = ?2");
+    struct store_stmt *q =
+        store_stmt (store->db, "SELECT max (number) FROM rm_job WHERE rm_id = ?1 "
+                               "AND submit_us = ?2");
     store_bind_text (q, 1, rm_id);
     store_bind_int (q, 2, submit);
     int rc = store_step (q, err);
@@ -703,8 +707,11 @@ int local_store_rm_job_find (struct local_store *store, const char *rm_id, time_
         return rc;
     *number_out = rc == 1 ? (uint64_t)store_col_int (q, 0) : 0;
     store_reset (q);
-    return *number_out ? 0 : err_set (err, ERR_NOT_FOUND, "job %s of the resource manager is not "
-                                                          "known", rm_id);
+    return *number_out ? 0
+                       : err_set (err, ERR_NOT_FOUND,
+                                  "job %s of the resource manager is not "
+                                  "known",
+                                  rm_id);
 }
 
 int local_store_blob_put (struct local_store *store, const char *name, const void *bytes,
@@ -717,8 +724,8 @@ int local_store_blob_put (struct local_store *store, const char *name, const voi
     return store_run (q, err);
 }
 
-int local_store_blob_get (struct local_store *store, const char *name, void **out,
-                          size_t *len_out, struct err *err)
+int local_store_blob_get (struct local_store *store, const char *name, void **out, size_t *len_out,
+                          struct err *err)
 {
     struct store_stmt *q = store_stmt (store->db, "SELECT value FROM blob WHERE name = ?1");
     store_bind_text (q, 1, name);
@@ -755,13 +762,15 @@ static const struct row_table admin_table = ROW_TABLE ("job_admin", admin_column
 int local_store_job_admin_put (struct local_store *store, uint64_t number,
                                const struct store_job_admin *admin, struct err *err)
 {
-    return store_row_write (store->db, &admin_table, ROW_REPLACE, &(int64_t){(int64_t)number}, admin, err);
+    return store_row_write (store->db, &admin_table, ROW_REPLACE, &(int64_t){(int64_t)number},
+                            admin, err);
 }
 
 int local_store_job_admin_get (struct local_store *store, uint64_t number,
                                struct store_job_admin *out, struct err *err)
 {
-    struct store_stmt *q = store_row_select (store->db, &admin_table, " FROM job_admin WHERE number = ?1");
+    struct store_stmt *q =
+        store_row_select (store->db, &admin_table, " FROM job_admin WHERE number = ?1");
     *out = (struct store_job_admin){0};
     store_bind_int (q, 1, (int64_t)number);
     int rc = store_step (q, err);
@@ -787,8 +796,7 @@ int local_store_retry_put (struct local_store *store, uint64_t job, time_us unti
 int local_store_retry_get (struct local_store *store, uint64_t job, time_us *until_out,
                            struct err *err)
 {
-    struct store_stmt *q =
-        store_stmt (store->db, "SELECT until_us FROM retry WHERE number = ?1");
+    struct store_stmt *q = store_stmt (store->db, "SELECT until_us FROM retry WHERE number = ?1");
     *until_out = 0;
     store_bind_int (q, 1, (int64_t)job);
     int rc = store_step (q, err);
@@ -815,8 +823,8 @@ int local_store_depend_put (struct local_store *store, uint64_t job, int kind, u
 int local_store_depend_met (struct local_store *store, uint64_t job, int kind, uint64_t target,
                             struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store->db, "DELETE FROM depend WHERE job = ?1 AND kind = ?2 AND target = ?3");
+    struct store_stmt *q =
+        store_stmt (store->db, "DELETE FROM depend WHERE job = ?1 AND kind = ?2 AND target = ?3");
     store_bind_int (q, 1, (int64_t)job);
     store_bind_int (q, 2, kind);
     store_bind_int (q, 3, (int64_t)target);
@@ -861,7 +869,8 @@ int local_store_sets (struct local_store *store, enum store_set kind, const char
                       struct err *err)
 {
     struct store_stmt *q = store_stmt (
-        store->db, "SELECT name, value FROM admin_set WHERE kind = ?1 AND object = ?2 ORDER BY name");
+        store->db,
+        "SELECT name, value FROM admin_set WHERE kind = ?1 AND object = ?2 ORDER BY name");
     store_bind_int (q, 1, kind);
     store_bind_text (q, 2, object);
     int rc;

@@ -73,21 +73,21 @@ struct store_job {
     bool hold_asked; /* a row in holds has this key */
     char hold_id[STORE_NAME_MAX];
     credit_micro amount;
-    char *placement; /* "alpha01:2:0,alpha02:1:0" = host:tasks:req; NULL: none */
+    char *placement;      /* "alpha01:2:0,alpha02:1:0" = host:tasks:req; NULL: none */
     enum store_stop stop; /* what the resource manager was asked to end it for */
-    bool ever_told; /* the metascheduler has been sent an event of it */
+    bool ever_told;       /* the metascheduler has been sent an event of it */
     uint64_t change;
     time_us deferred_until; /* 0: not */
     time_us launch_at;      /* START's moment; 0: ordinary */
     uint32_t port;
-    bool backfilled;       /* started past others that waited */
-    uint32_t defer_count;  /* times it was deferred */
-    uint32_t checkpoints;  /* that were made of it */
-    time_us suspended_at;  /* 0: it is not */
-    duration_us halted;    /* for so long it was suspended before */
-    uint64_t array;        /* the same for all jobs of an array; 0: none */
+    bool backfilled;      /* started past others that waited */
+    uint32_t defer_count; /* times it was deferred */
+    uint32_t checkpoints; /* that were made of it */
+    time_us suspended_at; /* 0: it is not */
+    duration_us halted;   /* for so long it was suspended before */
+    uint64_t array;       /* the same for all jobs of an array; 0: none */
     uint32_t array_index;
-    uint32_t array_limit;  /* how many of its array run at one time; 0: any number */
+    uint32_t array_limit; /* how many of its array run at one time; 0: any number */
 };
 
 void store_job_free (struct store_job *job); /* what it owns */
@@ -107,9 +107,9 @@ struct store_part {
     char component[STORE_NAME_MAX];
     uint32_t attempt;
     enum store_part_state state;
-    uint64_t job;      /* 0: none */
+    uint64_t job;                /* 0: none */
     char caller[STORE_NAME_MAX]; /* the metascheduler's name: its cap */
-    bool was_held;     /* what the first ABORT found */
+    bool was_held;               /* what the first ABORT found */
     uint8_t token_hash[STORE_HASH_LEN];
     uint8_t request_hash[STORE_HASH_LEN];
     time_us slot_start;
@@ -128,7 +128,7 @@ void store_part_free (struct store_part *part);
 struct store_hold {
     uint8_t key[16];
     uint64_t job;
-    bool wanted; /* false: give it back when it turns out to be granted */
+    bool wanted;   /* false: give it back when it turns out to be granted */
     void *request; /* packed nui.bank.v1.HoldRequest, sent again unchanged */
     size_t request_len;
 };
@@ -137,12 +137,12 @@ void store_hold_free (struct store_hold *hold);
 
 enum store_outbox { STORE_OUTBOX_BANK, STORE_OUTBOX_META, STORE_OUTBOX_NOTIFY, STORE_OUTBOXES };
 
-#define STORE_ITEM_VOID "void"  /* nothing to be said */
-#define STORE_ITEM_PART "part"  /* a charge that a later one of its run says again */
+#define STORE_ITEM_VOID "void" /* nothing to be said */
+#define STORE_ITEM_PART "part" /* a charge that a later one of its run says again */
 
 struct store_item {
     uint64_t sequence; /* contiguous from 1 in its box */
-    char kind[16]; /* "charge", "part", "release"; "job"; STORE_ITEM_VOID */
+    char kind[16];     /* "charge", "part", "release"; "job"; STORE_ITEM_VOID */
     void *payload;
     size_t payload_len;
 };
@@ -193,8 +193,8 @@ int local_store_envelope (struct local_store *store, uint64_t number, void **out
                           struct err *err);
 /* Every job that has not ended, by number; record and its strings are the callback's to keep. */
 int local_store_jobs_live (struct local_store *store,
-                           int (*fn) (void *arg, struct store_job *job, struct err *err),
-                           void *arg, struct err *err);
+                           int (*fn) (void *arg, struct store_job *job, struct err *err), void *arg,
+                           struct err *err);
 
 int local_store_part_put (struct local_store *store, const struct store_part *part,
                           struct err *err);
@@ -231,15 +231,14 @@ int local_store_outbox_put (struct local_store *store, enum store_outbox box, co
                             time_us now, uint64_t *sequence_out, struct err *err);
 /* Up to `limit` items, oldest first; payloads are valid during the callback. */
 int local_store_outbox_read (struct local_store *store, enum store_outbox box, uint64_t after,
-                             uint32_t limit,
-                             void (*fn) (void *arg, const struct store_item *item), void *arg,
-                             struct err *err);
+                             uint32_t limit, void (*fn) (void *arg, const struct store_item *item),
+                             void *arg, struct err *err);
 /* Everything up to and including sequence has arrived. */
 int local_store_outbox_ack (struct local_store *store, enum store_outbox box, uint64_t sequence,
                             struct err *err);
 /* The same; it stays readable until it is purged, but for messages that a later one says again. */
-int local_store_outbox_ack_keep (struct local_store *store, enum store_outbox box, uint64_t sequence,
-                                 struct err *err);
+int local_store_outbox_ack_keep (struct local_store *store, enum store_outbox box,
+                                 uint64_t sequence, struct err *err);
 int local_store_outbox_position (struct local_store *store, enum store_outbox box,
                                  uint64_t *acked_out, uint64_t *last_out, struct err *err);
 /* In a transaction. The addressee knows numbers up to base: see outbox_renumber. */
@@ -305,7 +304,7 @@ struct store_rsv {
     uint64_t number;
     char name[STORE_NAME_MAX];
     time_us start;
-    time_us end; /* TIME_US_MAX: none */
+    time_us end;    /* TIME_US_MAX: none */
     uint32_t flags; /* enum rsv_flag */
     char *acl;      /* "USER bob+ …": one list per line, type first */
     char *expression;
@@ -316,7 +315,7 @@ struct store_rsv {
     char partition[STORE_NAME_MAX];
     uint32_t tasks_wanted;
     uint32_t tasks_per_node;
-    uint64_t used_by; /* SINGLEUSE */
+    uint64_t used_by;                /* SINGLEUSE */
     char charge[2 * STORE_NAME_MAX]; /* "phys:bob": who pays for what it keeps idle; "": nobody */
 };
 void store_rsv_free (struct store_rsv *rsv); /* what it owns */
@@ -332,7 +331,8 @@ struct store_idle {
     uint64_t core; /* its number in the core */
     char name[STORE_NAME_MAX];
     char account[STORE_NAME_MAX];
-    char identity[256]; /* nui://grid/user/bob; "": not known to the grid map, so that nobody pays */
+    char
+        identity[256]; /* nui://grid/user/bob; "": not known to the grid map, so that nobody pays */
     time_us since;
     time_us end; /* of the reservation; TIME_US_MAX: none */
     uint32_t procs;
@@ -356,7 +356,7 @@ int local_store_sets (struct local_store *store, enum store_set kind, const char
 /* One named value ("fairshare"). get: ERR_NOT_FOUND; malloc'ed. */
 int local_store_blob_put (struct local_store *store, const char *name, const void *bytes,
                           size_t len, struct err *err);
-int local_store_blob_get (struct local_store *store, const char *name, void **out,
-                          size_t *len_out, struct err *err);
+int local_store_blob_get (struct local_store *store, const char *name, void **out, size_t *len_out,
+                          struct err *err);
 
 #endif

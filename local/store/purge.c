@@ -51,8 +51,8 @@ int purge_candidates (struct local_store *store, const struct purge_mark *mark, 
     store_bind_int (q, 3, PURGE_MAX);
     *count_out = 0;
     while ((rc = store_step (q, err)) == 1)
-        out[(*count_out)++] = (struct purge_job){(uint64_t)store_col_int (q, 0),
-                                                 (uint32_t)store_col_int (q, 1)};
+        out[(*count_out)++] =
+            (struct purge_job){(uint64_t)store_col_int (q, 0), (uint32_t)store_col_int (q, 1)};
     return rc;
 }
 
@@ -75,7 +75,8 @@ int purge_messages (struct local_store *store, time_us arrived, time_us dead, ui
 {
     int rc = outbox_forget (store->db, store_box_name (STORE_OUTBOX_BANK), arrived, limit, err);
     for (int box = 0; rc == 0 && box < STORE_OUTBOXES; box++)
-        rc = outbox_dead_forget (store->db, store_box_name ((enum store_outbox)box), dead, limit, err);
+        rc = outbox_dead_forget (store->db, store_box_name ((enum store_outbox)box), dead, limit,
+                                 err);
     return rc;
 }
 

@@ -33,8 +33,8 @@ int runs_add (struct local_store *store, const struct store_run *run, struct err
 int runs_answered (struct local_store *store, uint64_t message, credit_micro charged,
                    struct err *err)
 {
-    struct store_stmt *q =
-        store_stmt (store->db, "UPDATE run SET charged_micro = ?2 WHERE message = ?1 AND message > 0");
+    struct store_stmt *q = store_stmt (
+        store->db, "UPDATE run SET charged_micro = ?2 WHERE message = ?1 AND message > 0");
     store_bind_int (q, 1, (int64_t)message);
     store_bind_int (q, 2, charged);
     return store_run (q, err);
@@ -47,7 +47,8 @@ static struct store_run run_of_row (struct store_stmt *q)
     return run;
 }
 
-int runs_message_set (struct local_store *store, uint64_t message, uint64_t instead, struct err *err)
+int runs_message_set (struct local_store *store, uint64_t message, uint64_t instead,
+                      struct err *err)
 {
     struct store_stmt *q =
         store_stmt (store->db, "UPDATE run SET message = ?2 WHERE message = ?1 AND message > 0");
@@ -57,9 +58,11 @@ int runs_message_set (struct local_store *store, uint64_t message, uint64_t inst
 }
 
 int runs_of_message (struct local_store *store, uint64_t message,
-                     void (*fn) (void *arg, const struct store_run *run), void *arg, struct err *err)
+                     void (*fn) (void *arg, const struct store_run *run), void *arg,
+                     struct err *err)
 {
-    struct store_stmt *q = store_row_select (store->db, &run_table, " FROM run WHERE message = ?1 AND message > 0");
+    struct store_stmt *q =
+        store_row_select (store->db, &run_table, " FROM run WHERE message = ?1 AND message > 0");
     store_bind_int (q, 1, (int64_t)message);
     int rc = store_step (q, err);
     if (rc == 1) {
@@ -78,9 +81,9 @@ int runs_read (struct local_store *store, time_us from, time_us until, const cha
     struct store_stmt *q = store_row_select (
         store->db, &run_table,
         site_job ? " FROM run WHERE site_job = ?6 AND (end_us, sequence) > (?3, ?4) "
-                               "ORDER BY end_us, sequence LIMIT ?5"
+                   "ORDER BY end_us, sequence LIMIT ?5"
                  : " FROM run WHERE end_us >= ?1 AND (?2 = 0 OR end_us < ?2) AND "
-                               "(end_us, sequence) > (?3, ?4) ORDER BY end_us, sequence LIMIT ?5");
+                   "(end_us, sequence) > (?3, ?4) ORDER BY end_us, sequence LIMIT ?5");
     int rc;
     if (!site_job) {
         store_bind_int (q, 1, from);
@@ -110,9 +113,10 @@ int runs_first (struct local_store *store, time_us *out, struct err *err)
 int runs_purge (struct local_store *store, time_us before, uint32_t limit, struct err *err)
 {
     struct store_stmt *q = store_stmt (
-        store->db, "DELETE FROM run WHERE sequence IN (SELECT sequence FROM run WHERE end_us < ?1 "
-                   "AND (message = 0 OR charged_micro >= 0 OR message IN (SELECT seq FROM outbox_dead "
-                   "WHERE destination = 'bank')) ORDER BY end_us LIMIT ?2)");
+        store->db,
+        "DELETE FROM run WHERE sequence IN (SELECT sequence FROM run WHERE end_us < ?1 "
+        "AND (message = 0 OR charged_micro >= 0 OR message IN (SELECT seq FROM outbox_dead "
+        "WHERE destination = 'bank')) ORDER BY end_us LIMIT ?2)");
     store_bind_int (q, 1, before);
     store_bind_int (q, 2, limit);
     return store_run (q, err);

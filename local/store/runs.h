@@ -20,7 +20,8 @@ struct store_run {
     const char *user;     /* local account */
     const char *rm_id;    /* what the resource manager calls it; "": nothing of its own */
     time_us rm_submit;
-    const void *request; /* packed nui.bank.v1.ChargeRequest, without key and envelope, with the claim */
+    const void
+        *request; /* packed nui.bank.v1.ChargeRequest, without key and envelope, with the claim */
     size_t request_len;
 };
 
@@ -31,10 +32,12 @@ int runs_answered (struct local_store *store, uint64_t message, credit_micro cha
                    struct err *err);
 
 /* In a transaction: what the bank is told of the run goes by another message now. */
-int runs_message_set (struct local_store *store, uint64_t message, uint64_t instead, struct err *err);
+int runs_message_set (struct local_store *store, uint64_t message, uint64_t instead,
+                      struct err *err);
 /* The run whose last charge is that message; 1, 0 when there is none, or an error. */
 int runs_of_message (struct local_store *store, uint64_t message,
-                     void (*fn) (void *arg, const struct store_run *run), void *arg, struct err *err);
+                     void (*fn) (void *arg, const struct store_run *run), void *arg,
+                     struct err *err);
 
 struct runs_after {
     time_us end;

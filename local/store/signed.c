@@ -51,11 +51,13 @@ int signed_put (struct local_store *store, const struct store_signed *row, struc
     return store_run (q, err);
 }
 
-int signed_numbers (struct local_store *store, void (*each) (void *arg, const char *meta, uint64_t number), void *arg,
+int signed_numbers (struct local_store *store,
+                    void (*each) (void *arg, const char *meta, uint64_t number), void *arg,
                     struct err *err)
 {
-    struct store_stmt *q = store_stmt (store->db, "SELECT meta, max (CAST (substr (grid_job_id, 6) AS INTEGER)) "
-                                                  "FROM signed WHERE grid_job_id LIKE 'grid.%' GROUP BY meta");
+    struct store_stmt *q =
+        store_stmt (store->db, "SELECT meta, max (CAST (substr (grid_job_id, 6) AS INTEGER)) "
+                               "FROM signed WHERE grid_job_id LIKE 'grid.%' GROUP BY meta");
     int rc;
     while ((rc = store_step (q, err)) == 1)
         each (arg, store_col_text (q, 0), (uint64_t)store_col_int (q, 1));

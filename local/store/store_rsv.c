@@ -95,7 +95,8 @@ int local_store_idles (struct local_store *store,
                        void (*fn) (void *arg, const struct store_idle *idle), void *arg,
                        struct err *err)
 {
-    struct store_stmt *q = store_row_select (store->db, &idle_table, " FROM rsv_idle ORDER BY core");
+    struct store_stmt *q =
+        store_row_select (store->db, &idle_table, " FROM rsv_idle ORDER BY core");
     int rc;
     while ((rc = store_step (q, err)) == 1) {
         struct store_idle idle;

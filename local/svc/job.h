@@ -28,31 +28,31 @@ struct site_job {
     struct rsv_id reservation; /* that it asks for by name; 0: none */
     struct licence *licence;
     uint32_t licence_count;
-    time_us not_before;     /* TIME_US_NONE: at once */
-    uint32_t core_flags;    /* enum job_flag */
-    uint32_t attrs;         /* JOBATTR_… of its QoS and its flags */
-    time_us deadline;       /* 0: none */
-    struct site_depend *depends; /* that are not met; owned */
-    bool in_cluster;        /* the core knows it as a job */
-    struct site_part *part; /* NULL: ordinary */
+    time_us not_before;               /* TIME_US_NONE: at once */
+    uint32_t core_flags;              /* enum job_flag */
+    uint32_t attrs;                   /* JOBATTR_… of its QoS and its flags */
+    time_us deadline;                 /* 0: none */
+    struct site_depend *depends;      /* that are not met; owned */
+    bool in_cluster;                  /* the core knows it as a job */
+    struct site_part *part;           /* NULL: ordinary */
     char told_reason[STORE_NAME_MAX]; /* the code of the last event */
-    time_us dispatched; /* when it was chosen to start; 0: not known (before a restart) */
-    struct store_rm_job rm;           /* what the resource manager calls it; rm_id "": nothing yet */
-    bool suspended;                   /* there, by somebody else */
+    time_us dispatched;     /* when it was chosen to start; 0: not known (before a restart) */
+    struct store_rm_job rm; /* what the resource manager calls it; rm_id "": nothing yet */
+    bool suspended;         /* there, by somebody else */
     time_us suspended_since;
-    time_us taken;                    /* when the resource manager told of it; 0: before a restart */
-    int64_t memory_used_mb;           /* by its processes, as last measured */
-    time_us charge_at;                /* its next partial charge; 0: not known: charge.c */
-    duration_us cpu_used;             /* by its processes, as last measured; 0: not known */
-    bool payqos;                      /* it runs with another QoS than own_qos: payqos.c */
+    time_us taken;          /* when the resource manager told of it; 0: before a restart */
+    int64_t memory_used_mb; /* by its processes, as last measured */
+    time_us charge_at;      /* its next partial charge; 0: not known: charge.c */
+    duration_us cpu_used;   /* by its processes, as last measured; 0: not known */
+    bool payqos;            /* it runs with another QoS than own_qos: payqos.c */
     uint32_t own_qos;
-    bool stages_out;                  /* files are taken away after it: stageout.h */
-    bool stages;                      /* it needs files before it starts: staging.h */
-    struct staging_in *stage_in;      /* those that it waits for, or has and was not launched with */
-    struct site_job *stage_next;      /* who wants them, too */
-    time_us data_at;                  /* they are expected then; 0: nothing is awaited */
-    bool batch_pushed;                /* a batch hold of ours stands there as an administrator's */
-    UT_hash_handle hh;      /* by rec.number */
+    bool stages_out;             /* files are taken away after it: stageout.h */
+    bool stages;                 /* it needs files before it starts: staging.h */
+    struct staging_in *stage_in; /* those that it waits for, or has and was not launched with */
+    struct site_job *stage_next; /* who wants them, too */
+    time_us data_at;             /* they are expected then; 0: nothing is awaited */
+    bool batch_pushed;           /* a batch hold of ours stands there as an administrator's */
+    UT_hash_handle hh;           /* by rec.number */
 };
 
 /* A co-allocated part that is preparing, prepared or firm. */
@@ -60,10 +60,10 @@ struct site_part {
     struct svc *svc;
     struct store_part rec;
     struct site_job *job;
-    struct event *timer;    /* lease end; after COMMIT: no-show; while preparing: bank patience */
+    struct event *timer; /* lease end; after COMMIT: no-show; while preparing: bank patience */
     struct rpccall *waiter[PART_WAITERS_MAX]; /* PREPAREs without an answer yet */
     uint32_t waiter_count;
-    bool rsv; /* the core has its reservation */
+    bool rsv;          /* the core has its reservation */
     UT_hash_handle hh; /* by rec.job */
 };
 
@@ -82,8 +82,8 @@ void svc_part_forget (struct svc *svc, struct site_part *part);
 /* How long a part occupies its nodes: its limit and the time a late START may take. */
 duration_us svc_part_duration (const struct svc *svc, duration_us walltime);
 /* Was this very job signed as what is kept under that number? */
-int svc_job_signed (struct svc *svc, uint64_t number, const Nui__Common__V1__Envelope *envelope, bool *same_out,
-                    struct err *err);
+int svc_job_signed (struct svc *svc, uint64_t number, const Nui__Common__V1__Envelope *envelope,
+                    bool *same_out, struct err *err);
 int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err);
 /* What the job needs has changed while it waits. */
 int svc_cluster_modify (struct svc *svc, struct site_job *job, struct err *err);

@@ -7,7 +7,7 @@
 
 struct site_node {
     char *name;
-    char *address; /* NULL: the server's own */
+    char *address;          /* NULL: the server's own */
     char *type, *partition; /* for the bank; NULL: none, DEFAULT */
     struct node_id id;
     bool configured; /* still in the configuration */

@@ -35,16 +35,16 @@ enum {
 /* The pass that is being made, slice by slice. */
 struct passing {
     struct event *poll;
-    bool again;               /* an event took back what was planned: from the beginning */
-    bool poll_wanted;         /* the poll interval went by */
-    uint32_t given_up;        /* how often it had to begin anew */
-    time_us now;              /* its moment */
-    duration_us begun;        /* monotonic */
-    duration_us slice_over;   /* monotonic: when the last slice was */
-    duration_us took;         /* its own time, without what was done between the slices … */
-    duration_us longest;      /* … and the longest slice of it */
+    bool again;             /* an event took back what was planned: from the beginning */
+    bool poll_wanted;       /* the poll interval went by */
+    uint32_t given_up;      /* how often it had to begin anew */
+    time_us now;            /* its moment */
+    duration_us begun;      /* monotonic */
+    duration_us slice_over; /* monotonic: when the last slice was */
+    duration_us took;       /* its own time, without what was done between the slices … */
+    duration_us longest;    /* … and the longest slice of it */
     struct plan plan;
-    struct arena *arena;      /* what the plan holds */
+    struct arena *arena; /* what the plan holds */
     struct event *slice;
 };
 

@@ -5,7 +5,8 @@
 
 #include "local/svc/job.h"
 
-void pass_run (struct svc *svc);  /* now, and at once: for simulations, which have nobody to answer */
+void pass_run (
+    struct svc *svc); /* now, and at once: for simulations, which have nobody to answer */
 void pass_init (struct svc *svc);
 void pass_close (struct svc *svc);
 /* Starts an idle job on these nodes, as a pass would: the hold is asked for, then it is launched.

@@ -8,7 +8,8 @@
 
 static bool port_bindable (uint32_t port)
 {
-    struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons ((uint16_t)port),
+    struct sockaddr_in any = {.sin_family = AF_INET,
+                              .sin_port = htons ((uint16_t)port),
                               .sin_addr.s_addr = htonl (INADDR_ANY)};
     int fd = socket (AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
@@ -27,7 +28,7 @@ void ports_mark (struct svc *svc, uint32_t port, bool used)
     if (used)
         svc->port_used[port / 8] |= (uint8_t)(1u << (port % 8));
     else
-        svc->port_used[port / 8] &= (uint8_t)~(1u << (port % 8));
+        svc->port_used[port / 8] &= (uint8_t) ~(1u << (port % 8));
 }
 
 uint32_t ports_choose (struct svc *svc)

@@ -32,12 +32,13 @@
 /* In the order in which each event is told: what is summed up or kept before what acts on it, and before what goes
  * out of the site. */
 static const struct svc_listener *const listeners[] = {
-    &contact_listener, &follow_listener, &fairshare_listener, &native_listener, &usage_listener, &history_listener, &stats_listener,
-    &resv_listener,   &resv_charge_listener,     &mirror_listener, &notify_listener,      &forecast_listener,
-    &statdir_listener, &forecast_record_listener, &charge_listener, &purge_listener,       &output_listener,
-    &evict_listener,  &job_info_listener,            &links_listener,  &mode_listener,        &stageout_listener,
-    &staging_listener, &deferral_listener,        &replay_listener, &stray_listener,
-    &rm_events_listener, NULL};
+    &contact_listener,     &follow_listener,          &fairshare_listener, &native_listener,
+    &usage_listener,       &history_listener,         &stats_listener,     &resv_listener,
+    &resv_charge_listener, &mirror_listener,          &notify_listener,    &forecast_listener,
+    &statdir_listener,     &forecast_record_listener, &charge_listener,    &purge_listener,
+    &output_listener,      &evict_listener,           &job_info_listener,  &links_listener,
+    &mode_listener,        &stageout_listener,        &staging_listener,   &deferral_listener,
+    &replay_listener,      &stray_listener,           &rm_events_listener, NULL};
 
 /* --- creation ----------------------------------------------------------------------------- */
 
@@ -50,15 +51,18 @@ static const struct rpc_method methods[] = {
     {"Start", RPC_ALLOW (PRINCIPAL_META), false, 1 << 20, coalloc_start},
     {"Release", RPC_ALLOW (PRINCIPAL_META), false, 0, coalloc_release},
     {"Submit", RPC_ALLOW (PRINCIPAL_META), false, 2 << 20, jobs_submit},
-    {"Job", RPC_ALLOW (PRINCIPAL_META) | RPC_ALLOW (PRINCIPAL_USER) |
-                RPC_ALLOW (PRINCIPAL_OPERATOR), false, 0, jobs_job},
-    {"Cancel", RPC_ALLOW (PRINCIPAL_META) | RPC_ALLOW (PRINCIPAL_USER) |
-                   RPC_ALLOW (PRINCIPAL_OPERATOR), false, 0, jobs_cancel},
+    {"Job",
+     RPC_ALLOW (PRINCIPAL_META) | RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR),
+     false, 0, jobs_job},
+    {"Cancel",
+     RPC_ALLOW (PRINCIPAL_META) | RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR),
+     false, 0, jobs_cancel},
     {"Output", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), true, 0, output_serve},
     {"Hold", RPC_ALLOW (PRINCIPAL_META), false, 0, admin_hold_job},
     {"Renew", RPC_ALLOW (PRINCIPAL_META), false, 2 << 20, renew_handle},
-    {"Restage", RPC_ALLOW (PRINCIPAL_META) | RPC_ALLOW (PRINCIPAL_USER) |
-                    RPC_ALLOW (PRINCIPAL_OPERATOR), false, 0, stageout_restage},
+    {"Restage",
+     RPC_ALLOW (PRINCIPAL_META) | RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR),
+     false, 0, stageout_restage},
     {NULL, 0, false, 0, NULL},
 };
 
@@ -67,7 +71,8 @@ static const struct rpc_method methods_alone[] = {
     {"Job", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), false, 0, jobs_job},
     {"Cancel", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), false, 0, jobs_cancel},
     {"Output", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), true, 0, output_serve},
-    {"Restage", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), false, 0, stageout_restage},
+    {"Restage", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), false, 0,
+     stageout_restage},
     {NULL, 0, false, 0, NULL},
 };
 
@@ -84,8 +89,9 @@ static void boot_id_read (char out[40])
 static void server_name (struct svc *svc, const struct settings *settings)
 {
     text_printf (svc->server, sizeof svc->server, "%.150s",
-              settings->advertise ? settings->advertise
-                                  : settings->listen ? settings->listen : "localhost:0");
+                 settings->advertise ? settings->advertise
+                 : settings->listen  ? settings->listen
+                                     : "localhost:0");
     text_printf (svc->host, sizeof svc->host, "%.127s", svc->server);
     char *colon = strrchr (svc->host, ':');
     if (colon)
@@ -196,7 +202,9 @@ static int state_open (struct svc *svc, const struct settings *settings, struct 
     bool mirror = settings->mode.mode == MODE_TEST && settings->mode.production;
     bool scratch = simulation || mirror;
     snprintf (path, sizeof path, "%s/%s.db", daemon_state_dir (svc->daemon),
-              simulation ? "simulation" : mirror ? "mirror" : "local");
+              simulation ? "simulation"
+              : mirror   ? "mirror"
+                         : "local");
     int rc = scratch ? local_store_scratch (path, &svc->store, err)
                      : local_store_open (path, &svc->store, err);
     if (rc == 0 && !scratch)
@@ -295,8 +303,9 @@ int svc_reload (struct svc *svc, const struct settings *settings, struct err *er
         if (strcmp (old->metas[i], settings->metas[i]) != 0)
             return err_set (err, ERR_CONFLICT, "META and BANK change with a restart only");
     if (!same_text (old->gridmap, settings->gridmap))
-        return err_set (err, ERR_CONFLICT, "GRIDMAP changes with a restart only (its content is "
-                                           "looked at by itself)");
+        return err_set (err, ERR_CONFLICT,
+                        "GRIDMAP changes with a restart only (its content is "
+                        "looked at by itself)");
     if (settings->site_name && strcmp (settings->site_name, svc->site) != 0)
         return err_set (err, ERR_CONFLICT, "SITENAME cannot change");
     if (settings->mode.mode != old->mode.mode)
@@ -342,8 +351,7 @@ void svc_destroy (struct svc *svc)
         return;
     svc->closing = true;
     SVC_TELL (svc, stop, (svc));
-    HASH_ITER (hh, svc->parts, part, next_part)
-    {
+    HASH_ITER (hh, svc->parts, part, next_part) {
         for (uint32_t i = 0; i < part->waiter_count; i++)
             rpccall_finish (part->waiter[i], RPC_UNAVAILABLE, "the site is stopping");
         svc_part_forget (svc, part);

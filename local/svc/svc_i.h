@@ -28,7 +28,7 @@ enum { SITE_ID_MAX = 96 }; /* "alpha.17" */
 struct site_job; /* job.h */
 struct site_part;
 struct site_node; /* nodes.h */
-struct jobspec; /* job/jobspec.h */
+struct jobspec;   /* job/jobspec.h */
 
 struct svc {
     const struct svc_listener *const *listeners; /* to the first NULL */
@@ -38,12 +38,12 @@ struct svc {
     const struct settings *settings;
     struct cred_names *names;
     struct strtab *features;
-    struct strtab *rsv_names; /* that jobs or reservations have, or had */
-    struct site_rsv *rsvs;    /* hash by number: resv.h */
-    struct standing *standing; /* what SRCFG asks for */
-    struct resv_idle *idles;   /* hash: what reservations keep idle at somebody's expense */
-    char rsv_name[96];        /* of one of those, until the next is asked for */
-    struct svc_stray *strays; /* hash by key: job/stray.c */
+    struct strtab *rsv_names;         /* that jobs or reservations have, or had */
+    struct site_rsv *rsvs;            /* hash by number: resv.h */
+    struct standing *standing;        /* what SRCFG asks for */
+    struct resv_idle *idles;          /* hash: what reservations keep idle at somebody's expense */
+    char rsv_name[96];                /* of one of those, until the next is asked for */
+    struct svc_stray *strays;         /* hash by key: job/stray.c */
     struct grid_number *grid_numbers; /* hash by metascheduler: grid/grid.h */
     struct place place;
     char site[STORE_NAME_MAX];
@@ -54,46 +54,46 @@ struct svc {
     struct local_store *store;
     struct rm rm;
     struct gridmap *gridmap;
-    struct bank_link *bank; /* NULL: nothing is charged (no BANK; not under NORMAL) */
+    struct bank_link *bank;  /* NULL: nothing is charged (no BANK; not under NORMAL) */
     struct anchors *anchors; /* with bank */
-    struct meta_link *meta; /* NULL: of no grid */
+    struct meta_link *meta;  /* NULL: of no grid */
     struct cluster *cluster;
     struct site_node *nodes;       /* hash */
     struct site_node **node_by_id; /* [node id] */
     uint32_t node_count;
-    bool node_types; /* some node has one */
-    struct site_job *jobs;   /* hash by number */
-    struct svc_awaited *awaited; /* whom they wait for (depends.c); goes with them */
-    bool lapses;                 /* somebody waits for what can never be: lapse.c */
-    struct site_part *parts; /* hash by job number */
-    struct output *output; /* NULL until the first stream: files/output.c */
+    bool node_types;              /* some node has one */
+    struct site_job *jobs;        /* hash by number */
+    struct svc_awaited *awaited;  /* whom they wait for (depends.c); goes with them */
+    bool lapses;                  /* somebody waits for what can never be: lapse.c */
+    struct site_part *parts;      /* hash by job number */
+    struct output *output;        /* NULL until the first stream: files/output.c */
     uint8_t port_used[65536 / 8]; /* a bit for each port of a live job */
     struct schedule schedule;
-    struct simulation *sim; /* SIMULATION's; NULL in the other modes */
-    time_us simulated_now;  /* its moment */
-    struct follow *follow;  /* of TEST with PRODUCTION; else NULL */
-    struct mode *mode;      /* TEST's and INTERACTIVE's; NULL in the others */
+    struct simulation *sim;         /* SIMULATION's; NULL in the other modes */
+    time_us simulated_now;          /* its moment */
+    struct follow *follow;          /* of TEST with PRODUCTION; else NULL */
+    struct mode *mode;              /* TEST's and INTERACTIVE's; NULL in the others */
     struct checkpoint *checkpoints; /* hooks at work */
     char job_dir[4096];             /* JOBDIR */
     struct staging *staging;        /* NULL: nothing is moved in this mode */
     struct stageout *stageouts;     /* hash: files of ended jobs on their way out */
-    struct event *resume_event; /* schedctl -r TIME; NULL until the first */
-    struct usage *usage; /* memory/usage.c */
-    struct passing *passing;   /* pass.c */
+    struct event *resume_event;     /* schedctl -r TIME; NULL until the first */
+    struct usage *usage;            /* memory/usage.c */
+    struct passing *passing;        /* pass.c */
     struct rm_waiting *waiting; /* what the resource manager said during a pass: native/events.c */
-    struct event *pass_event;  /* the next pass */
-    time_us pass_at;           /* the moment of the last one */
-    duration_us pass_gap;      /* how long after that the next one may be */
-    bool pass_under_way;       /* it is being made, slice by slice */
-    bool pass_wanted;          /* what came meanwhile calls for another one */
-    struct arena *call_arena; /* reset by each handler that uses it */
+    struct event *pass_event;   /* the next pass */
+    time_us pass_at;            /* the moment of the last one */
+    duration_us pass_gap;       /* how long after that the next one may be */
+    bool pass_under_way;        /* it is being made, slice by slice */
+    bool pass_wanted;           /* what came meanwhile calls for another one */
+    struct arena *call_arena;   /* reset by each handler that uses it */
     struct arena *report_arena;
     struct stats *stats;
     struct forecast *forecast; /* start-time estimates */
     struct statdir *statdir;
     struct notify *notify;
-    struct contact *contact; /* NULL: no metascheduler */
-    struct purge *purge; /* NULL until the first poll */
+    struct contact *contact;      /* NULL: no metascheduler */
+    struct purge *purge;          /* NULL until the first poll */
     duration_us fairshare_put_at; /* monotonic */
     bool closing;
 };
@@ -102,8 +102,12 @@ struct svc {
 
 /* How a job's run comes to its end. */
 struct job_end {
-    enum { JOB_NEVER_RAN, JOB_RAN, JOB_RUNS_AGAIN } how; /* the last: back to the queue, as another incarnation */
-    duration_us cpu;                                    /* of its processes; -1: not known */
+    enum {
+        JOB_NEVER_RAN,
+        JOB_RAN,
+        JOB_RUNS_AGAIN
+    } how;           /* the last: back to the queue, as another incarnation */
+    duration_us cpu; /* of its processes; -1: not known */
 };
 
 /* What a room of the service wants to hear; what is NULL it does not. The table of all is in svc.c. What returns an
@@ -115,23 +119,31 @@ struct svc_listener {
     int (*reload) (struct svc *svc, const struct settings *settings, struct err *err);
     void (*policy_changes) (struct svc *svc); /* nothing may look at the old one any more */
     void (*reloaded) (struct svc *svc);
-    void (*polled) (struct svc *svc);    /* every RMPOLLINTERVAL, before the pass */
-    void (*rm_unknown) (struct svc *svc, const struct rm_event *event); /* of a job that there is not */
+    void (*polled) (struct svc *svc); /* every RMPOLLINTERVAL, before the pass */
+    void (*rm_unknown) (struct svc *svc,
+                        const struct rm_event *event); /* of a job that there is not */
     void (*pass_begins) (struct svc *svc);
     void (*pass_done) (struct svc *svc); /* a pass of svc->pass_at has been acted on */
-    void (*job_entered) (struct svc *svc, struct site_job *job); /* into the core's queue, also after a restart */
+    void (*job_entered) (struct svc *svc,
+                         struct site_job *job); /* into the core's queue, also after a restart */
     void (*job_chosen) (struct svc *svc, struct site_job *job, time_us now); /* to start, durably */
-    void (*job_launched) (struct svc *svc, struct site_job *job); /* the resource manager has taken it */
+    void (*job_launched) (struct svc *svc,
+                          struct site_job *job); /* the resource manager has taken it */
     void (*job_started) (struct svc *svc, struct site_job *job);
     void (*job_requeued) (struct svc *svc, struct site_job *job);
     /* In a transaction: its row was written, and metaschedulers are to hear of it. */
     int (*job_told) (struct svc *svc, struct site_job *job, struct err *err);
     /* In the transaction of its end: state, start and end are set, the core still knows it. */
-    int (*job_ends) (struct svc *svc, struct site_job *job, const struct job_end *end, struct err *err);
-    void (*job_ended) (struct svc *svc, uint64_t number);       /* after that: it is not there any more */
-    void (*job_leaves) (struct svc *svc, struct site_job *job); /* the live record goes, for whatever reason */
-    void (*bank_heard) (struct svc *svc, bool answers); /* of a hold: that it came, or did not in time */
-    void (*stop) (struct svc *svc);  /* the daemon ends: jobs, links and the resource manager are still there … */
+    int (*job_ends) (struct svc *svc, struct site_job *job, const struct job_end *end,
+                     struct err *err);
+    void (*job_ended) (struct svc *svc, uint64_t number); /* after that: it is not there any more */
+    void (*job_leaves) (struct svc *svc,
+                        struct site_job *job); /* the live record goes, for whatever reason */
+    void (*bank_heard) (struct svc *svc,
+                        bool answers); /* of a hold: that it came, or did not in time */
+    void (*stop) (
+        struct svc
+            *svc); /* the daemon ends: jobs, links and the resource manager are still there … */
     void (*close) (struct svc *svc); /* … and now are not */
 };
 
@@ -146,11 +158,12 @@ struct svc_listener {
         if ((*l_)->event)                                                                          \
     (rc) = (*l_)->event args
 
-extern const struct svc_listener charge_listener, contact_listener, deferral_listener, evict_listener, fairshare_listener,
-    follow_listener, forecast_listener, forecast_record_listener, history_listener, job_info_listener, links_listener, mirror_listener,
-    mode_listener, native_listener, notify_listener, output_listener, purge_listener, replay_listener, stray_listener,
-    resv_charge_listener, resv_listener, rm_events_listener, staging_listener, stageout_listener, statdir_listener, stats_listener,
-    usage_listener;
+extern const struct svc_listener charge_listener, contact_listener, deferral_listener,
+    evict_listener, fairshare_listener, follow_listener, forecast_listener,
+    forecast_record_listener, history_listener, job_info_listener, links_listener, mirror_listener,
+    mode_listener, native_listener, notify_listener, output_listener, purge_listener,
+    replay_listener, stray_listener, resv_charge_listener, resv_listener, rm_events_listener,
+    staging_listener, stageout_listener, statdir_listener, stats_listener, usage_listener;
 
 /* --- what rooms stand on ------------------------------------------------------------------ */
 

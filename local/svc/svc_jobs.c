@@ -61,8 +61,8 @@ struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
     return job;
 }
 
-int svc_job_signed (struct svc *svc, uint64_t number, const Nui__Common__V1__Envelope *envelope, bool *same_out,
-                    struct err *err)
+int svc_job_signed (struct svc *svc, uint64_t number, const Nui__Common__V1__Envelope *envelope,
+                    bool *same_out, struct err *err)
 {
     void *bytes = NULL;
     size_t len = 0;

@@ -190,8 +190,7 @@ void svc_nodes_changed (struct svc *svc)
 void svc_nodes_free (struct svc *svc)
 {
     struct site_node *node, *next_node;
-    HASH_ITER (hh, svc->nodes, node, next_node)
-    {
+    HASH_ITER (hh, svc->nodes, node, next_node) {
         HASH_DEL (svc->nodes, node);
         free (node->name);
         free (node->address);

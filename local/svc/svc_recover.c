@@ -137,8 +137,9 @@ static int recover_part (void *arg, struct store_part *rec, struct err *err)
  * nodes may have gone to others since they were chosen. */
 static int recover_work (struct svc *svc, struct err *err)
 {
-    struct recovery parts = {.svc = svc, .part = true}, running = {.svc = svc, .part = true, .running = true},
-                    ordinary = {.svc = svc}, waiting = {.svc = svc, .waiting = true};
+    struct recovery parts = {.svc = svc, .part = true},
+                    running = {.svc = svc, .part = true, .running = true}, ordinary = {.svc = svc},
+                    waiting = {.svc = svc, .waiting = true};
     int rc = local_store_jobs_live (svc->store, recover_job, &parts, err);
     if (rc == 0)
         rc = local_store_parts_live (svc->store, recover_part, &parts, err);
@@ -186,8 +187,7 @@ static void regain_hold (struct svc *svc, struct site_job *job)
 static void recover_launches (struct svc *svc)
 {
     struct site_job *job, *next;
-    HASH_ITER (hh, svc->jobs, job, next)
-    {
+    HASH_ITER (hh, svc->jobs, job, next) {
         struct err err = {0};
         char id[SITE_ID_MAX], mark[RM_MARK_MAX];
         if (job->rec.hold_asked && job->rec.state == STORE_JOB_STARTING && !svc->bank)
@@ -203,9 +203,9 @@ static void recover_launches (struct svc *svc)
             continue;
         site_id (svc, job->rec.number, id);
         life_mark (svc, &job->rec, mark);
-        int rc = job->rm.native ? 0
-                                : svc->rm.ops->adopt (svc->rm.self, id, job->rec.incarnation, mark,
-                                                      &err);
+        int rc = job->rm.native
+                     ? 0
+                     : svc->rm.ops->adopt (svc->rm.self, id, job->rec.incarnation, mark, &err);
         if (rc == 0 && job->rm.native && job->rec.state == STORE_JOB_STARTING)
             rc = life_launch (svc, job, &err);
         if (rc == 0)
@@ -236,8 +236,8 @@ static void recover_depends (struct svc *svc)
 {
     struct site_job *job, *next;
     HASH_ITER (hh, svc->jobs, job, next)
-    if (job->depends)
-        depends_settle (svc, job);
+        if (job->depends)
+            depends_settle (svc, job);
 }
 
 int svc_recover (struct svc *svc, struct err *err)

@@ -10,7 +10,8 @@
 #define BOUND_LEAST MICRO_PER_CREDIT
 #define BOUND_MOST (INT64_C (1000000000000) * MICRO_PER_CREDIT)
 
-credit_micro grid_bound (struct cli_context *ctx, const Nui__Common__V1__Job *job, credit_micro dearest)
+credit_micro grid_bound (struct cli_context *ctx, const Nui__Common__V1__Job *job,
+                         credit_micro dearest)
 {
     int64_t runs = 1 + (job->retry ? (int64_t)job->retry->times : 0);
     __int128 bound = ((__int128)dearest * cli_cost_factor_ppm (ctx) + 999999) / 1000000 * runs;
@@ -19,20 +20,22 @@ credit_micro grid_bound (struct cli_context *ctx, const Nui__Common__V1__Job *jo
     return bound > BOUND_LEAST ? (credit_micro)bound : BOUND_LEAST;
 }
 
-static void bound_tell (struct cli_context *ctx, const char *command, const Nui__Common__V1__Job *job, bool array,
-                        credit_micro dearest)
+static void bound_tell (struct cli_context *ctx, const char *command,
+                        const Nui__Common__V1__Job *job, bool array, credit_micro dearest)
 {
-    char bound[QUANTITY_TEXT_MAX], price[QUANTITY_TEXT_MAX], factor[QUANTITY_TEXT_MAX], runs[64] = "";
+    char bound[QUANTITY_TEXT_MAX], price[QUANTITY_TEXT_MAX], factor[QUANTITY_TEXT_MAX],
+        runs[64] = "";
     if (job->retry && job->retry->times)
         snprintf (runs, sizeof runs, ", %u runs", job->retry->times + 1);
     fprintf (stderr, "nui %s: %ssigned for at most %s credits (estimate %s, times %s%s)\n", command,
-             array ? "each " : "", credit_format (job->cost_max_micro, bound), credit_format (dearest, price),
-             credit_format (cli_cost_factor_ppm (ctx), factor), runs);
+             array ? "each " : "", credit_format (job->cost_max_micro, bound),
+             credit_format (dearest, price), credit_format (cli_cost_factor_ppm (ctx), factor),
+             runs);
 }
 
 /* The dearest price, of those that the metascheduler has. */
-static int bound_ask (struct cli_context *ctx, const char *command, Nui__Common__V1__Job *job, struct arena *arena,
-                      credit_micro *dearest)
+static int bound_ask (struct cli_context *ctx, const char *command, Nui__Common__V1__Job *job,
+                      struct arena *arena, credit_micro *dearest)
 {
     Nui__Meta__V1__EstimateRequest request = NUI__META__V1__ESTIMATE_REQUEST__INIT;
     Nui__Common__V1__Envelope *envelope = NULL;
@@ -49,8 +52,10 @@ static int bound_ask (struct cli_context *ctx, const char *command, Nui__Common_
         const Nui__Meta__V1__EstimateReply *answer = (const Nui__Meta__V1__EstimateReply *)reply;
         *dearest = answer->price_most_micro;
         if (!answer->priced)
-            err_set (&err, ERR_UNAVAILABLE, "no site that could run the job answers, so it has no price and nothing was "
-                     "signed; say --max-cost CREDITS to sign a bound of your own, or --max-cost none");
+            err_set (
+                &err, ERR_UNAVAILABLE,
+                "no site that could run the job answers, so it has no price and nothing was "
+                "signed; say --max-cost CREDITS to sign a bound of your own, or --max-cost none");
     }
     if (err.code)
         code = cli_fail (command, &err);
@@ -60,13 +65,15 @@ static int bound_ask (struct cli_context *ctx, const char *command, Nui__Common_
     return code;
 }
 
-int grid_bound_set (struct cli_context *ctx, const char *command, Nui__Common__V1__Job *job, bool array,
-                    struct arena *arena)
+int grid_bound_set (struct cli_context *ctx, const char *command, Nui__Common__V1__Job *job,
+                    bool array, struct arena *arena)
 {
     credit_micro dearest = 0;
     if (job->cost_any)
-        fprintf (stderr, "nui %s: signed without a cost bound: only the account's credits bound what is charged\n",
-                 command);
+        fprintf (
+            stderr,
+            "nui %s: signed without a cost bound: only the account's credits bound what is charged\n",
+            command);
     if (job->cost_any || job->cost_max_micro)
         return CLI_OK;
     int code = bound_ask (ctx, command, job, arena, &dearest);

@@ -126,7 +126,8 @@ const struct cli_command watch_command = {
     .summary = "follow a job until it has ended",
     .run = watch_run,
     .help = "nui watch JOB",
-    .text = "One line for each change. Exit code 0 when the job completed, 1 when it ended otherwise.",
+    .text =
+        "One line for each change. Exit code 0 when the job completed, 1 when it ended otherwise.",
 };
 
 /* ---- output */
@@ -146,7 +147,8 @@ static void output_message (void *arg, const ProtobufCMessage *message)
 {
     struct output_sink *sink = arg;
     const Nui__Common__V1__OutputChunk *chunk = (const Nui__Common__V1__OutputChunk *)message;
-    if (chunk->data.len && fwrite (chunk->data.data, 1, chunk->data.len, sink->file) != chunk->data.len)
+    if (chunk->data.len &&
+        fwrite (chunk->data.data, 1, chunk->data.len, sink->file) != chunk->data.len)
         sink->code = CLI_FAILED;
     if (fflush (sink->file) == EOF)
         sink->code = CLI_FAILED;
@@ -187,7 +189,8 @@ static int output_of (struct cli_context *ctx, const char *command,
 
 /* One stream into a file of its own, which is there whole or not at all. */
 static int output_file (struct cli_context *ctx, const char *command,
-                        const Nui__Meta__V1__ComponentStatus *c, bool error, bool follow, const char *path)
+                        const Nui__Meta__V1__ComponentStatus *c, bool error, bool follow,
+                        const char *path)
 {
     struct strbuf part = STRBUF_INIT;
     struct err err;
@@ -212,7 +215,8 @@ static int output_file (struct cli_context *ctx, const char *command,
 }
 
 /* grid.42.out and grid.42.err, of several components grid.42.left.out … */
-static int output_save (struct cli_context *ctx, const char *command, const Nui__Meta__V1__JobStatus *status,
+static int output_save (struct cli_context *ctx, const char *command,
+                        const Nui__Meta__V1__JobStatus *status,
                         const Nui__Meta__V1__ComponentStatus *c, const struct output_args *args)
 {
     int code = CLI_OK;
@@ -252,8 +256,8 @@ static int output_all (struct cli_context *ctx, const char *command,
     return code;
 }
 
-static int output_job (struct cli_context *ctx, const char *command, const char *id, const char *component,
-                       const struct output_args *args)
+static int output_job (struct cli_context *ctx, const char *command, const char *id,
+                       const char *component, const struct output_args *args)
 {
     struct err err;
     err_clear (&err);
@@ -275,12 +279,12 @@ int grid_output_save (struct cli_context *ctx, const char *command, const char *
 }
 
 static const struct cli_option output_options[] = {
-    {"stderr", 0, CLI_OPT_FLAG, NULL,
-     "standard error instead of standard output", offsetof (struct output_args, error)},
-    {"follow", 'f', CLI_OPT_FLAG, NULL,
-     "until the job has ended", offsetof (struct output_args, follow)},
-    {"save", 0, CLI_OPT_STRING, "DIR",
-     "both streams of each component, into files of DIR", offsetof (struct output_args, save)},
+    {"stderr", 0, CLI_OPT_FLAG, NULL, "standard error instead of standard output",
+     offsetof (struct output_args, error)},
+    {"follow", 'f', CLI_OPT_FLAG, NULL, "until the job has ended",
+     offsetof (struct output_args, follow)},
+    {"save", 0, CLI_OPT_STRING, "DIR", "both streams of each component, into files of DIR",
+     offsetof (struct output_args, save)},
     {0},
 };
 
@@ -306,7 +310,8 @@ static int output_run (struct cli_context *ctx, int argc, char **argv)
         if (grid_job_id (ctx, operands.item[i], id, sizeof id, &err) < 0)
             return err.code == ERR_INVALID ? cli_usage (argv[0], "%s", err.text)
                                            : cli_fail (argv[0], &err);
-        int one = output_job (ctx, argv[0], id, !args.save && operands.count == 2 ? operands.item[1] : NULL, &args);
+        int one = output_job (ctx, argv[0], id,
+                              !args.save && operands.count == 2 ? operands.item[1] : NULL, &args);
         code = code == CLI_OK ? one : code;
     }
     return code;

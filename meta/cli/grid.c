@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessage *request,
                ProtobufCMessage **reply_out, struct err *err)
 {
@@ -16,86 +15,120 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
 
 /* ---- options */
 
-#define JOB_OPTIONS \
-    JOB_TEXT ("account", 'A', JOB_ACCOUNT, "NAME", "account that pays (default: ACCOUNT of nui.cfg)"), \
-    JOB_TEXT ("qos", 'q', JOB_QOS, "NAME", "quality of service at the site"), \
-    JOB_TEXT ("class", 'p', JOB_CLASS, "NAME", "class (queue) at the site"), \
-    JOB_TEXT ("tasks", 'n', JOB_TASKS, "N", "tasks; a task stays on one node (default 1)"), \
-    JOB_TEXT ("nodes", 'N', JOB_NODES, "N", "on exactly so many nodes"), \
-    JOB_TEXT ("tpn", 0, JOB_TPN, "N", "tasks on each node"), \
-    JOB_TEXT ("procs-per-task", 0, JOB_PROCS_PER_TASK, "N", "processors of a task (default 1)"), \
-    JOB_TEXT ("mem", 0, JOB_MEM, "SIZE", "memory of a task: 512, 2G"), \
-    JOB_TEXT ("swap", 0, JOB_SWAP, "SIZE", "swap of a task"), \
-    JOB_TEXT ("disk", 0, JOB_DISK, "SIZE", "local disk of a task"), \
-    JOB_TEXT ("like", 0, JOB_LIKE, "A,B", "rather nodes with these, where the site weighs it (PREF)"), \
-    JOB_TEXT ("time", 't', JOB_TIME, "DURATION", \
-         "wallclock limit: SS, MM:SS, HH:MM:SS, D:HH:MM:SS (needed)"), \
-    JOB_TEXT ("features", 'C', JOB_FEATURES, "A,B", "only nodes with all of these"), \
-    JOB_TEXT ("site", 0, JOB_SITE, "A,B", "only these sites"), \
-    JOB_TEXT ("after", 0, JOB_AFTER, "TIME", "not before: HH:MM, +DURATION, 2026-11-21T14:30"), \
-    JOB_TEXT ("start-by", 0, JOB_START_BY, "TIME", "latest start"), \
-    JOB_TEXT ("prefer", 0, JOB_PREFER, "WHAT", \
-         "earliest (completion, then price) or cheapest (price, then completion). Default: the cheapest " \
-         "with --deadline, else earliest"), \
-    JOB_TEXT ("valid", 0, JOB_VALID, "TIME", \
-         "no site takes it for the first time so long after now (30 days)"), \
-    JOB_TEXT ("trl", 0, JOB_TRL, "8,16@1:00:00", \
-         "sizes to choose from: 8 tasks, or 16 for an hour at most"), \
-    JOB_TEXT ("deadline", 0, JOB_DEADLINE, "TIME", "must have ended by then"), \
-    JOB_TEXT ("name", 0, JOB_NAME, "NAME", "a name for lists"), \
-    JOB_TEXT ("output", 'o', JOB_OUTPUT, "FILE", "file of standard output in the job's directory"), \
-    JOB_TEXT ("error", 'e', JOB_ERROR, "FILE", "the same for standard error"), \
-    JOB_TEXT ("quote", 0, JOB_QUOTE, "QUOTE", "at the rates that nui quote --keep kept: quote.7"), \
-    JOB_TEXT ("max-cost", 0, JOB_MAX_COST, "CREDITS", \
-         "signed as the most it may cost; else twice the estimate; none"), \
-    JOB_TEXT ("depend", 0, JOB_DEPEND, "KIND:JOB,...", \
-         "wait for jobs of the grid, or of one site: after, afterany, afterok, afternotok; before... " \
-         "makes a site's jobs wait"), \
-    JOB_TEXT ("flags", 0, JOB_FLAGS, "A,B", "PREEMPTEE (may be evicted), NORESTART (never run twice)"), \
-    {"hold", 0, CLI_OPT_FLAG, NULL, \
-         "with a user hold: releasehold lets it start", \
-         offsetof (struct job_options, hold)}, \
-    JOB_TEXT ("gres", 0, JOB_GRES, "A:N,B", "generic resources of the node, per task"), \
-    JOB_TEXT ("licence", 'L', JOB_LICENCE, "A:N,B", \
-         "floating licences, for the whole job: the grid's (nui licences) or a site's"), \
-    JOB_TEXT ("partition", 0, JOB_PARTITION, "A,B", "only these partitions of the site"), \
-    JOB_TEXT ("nodeset", 0, JOB_NODESET, "SET", \
-         "nodes that are alike: ONEOF:FEATURE:a:b, ONEOF:PROCSPEED, NONE"), \
-    JOB_TEXT ("hosts", 'w', JOB_HOSTS, "LIST", "only these nodes of the site: node[1-4],m1"), \
-    JOB_TEXT ("exclude", 'x', JOB_EXCLUDE, "LIST", "not these nodes"), \
-    JOB_TEXT ("node-access", 0, JOB_NODE_ACCESS, "HOW", "SHARED, SINGLEUSER, SINGLEJOB or SINGLETASK"), \
-    JOB_TEXT ("procs-max", 0, JOB_PROCS_MAX, "N", \
-         "pay for at most so many processors where nodes are given whole"), \
-    JOB_TEXT ("reservation", 0, JOB_RESERVATION, "NAME", "only inside this reservation of the site"), \
-    JOB_TEXT ("retries", 0, JOB_RETRIES, "N", \
-         "run it again so often when it failed, after 10 s, 20 s, 40 s ..."), \
-    JOB_TEXT ("retry-on", 0, JOB_RETRY_ON, "CODES", "only after these exit codes: 75,100-120"), \
-    JOB_TEXT ("on-site-loss", 0, JOB_ON_SITE_LOSS, "X", \
-         "its site is not heard of any more: report (it stays there) or resubmit (it is given to " \
-         "another, and ended there)"), \
-    JOB_TEXT ("notify", 0, JOB_NOTIFY, "URL", \
-         "POST it a line of JSON when the job starts, is run again, ends"), \
-    JOB_TEXT ("retry-delay", 0, JOB_RETRY_DELAY, "D", \
-         "before the first; it doubles each time, up to an hour"), \
-    {"req", 0, CLI_OPT_LIST, "KEY=VALUE,..", \
-         "more tasks of another kind beside these (repeat it): tasks, nodes, tpn, procs-per-task, mem, swap, " \
-         "disk, gres, features, like", \
-         offsetof (struct job_options, reqs)}, \
-    {"component", 0, CLI_OPT_LIST, "NAME:KEY=VALUE,...", \
-         "a part of a co-allocated job (repeat it): all parts start at the same moment or none. Keys are the " \
-         "long options' names, script=FILE, and offset=-120 to start two minutes earlier", \
-         offsetof (struct job_options, components)}, \
-    {"env", 0, CLI_OPT_LIST, "NAME[=VALUE]", \
-         "pass a variable (may be repeated)", \
-         offsetof (struct job_options, env)}, \
-    {"stage-in", 0, CLI_OPT_LIST, "URL=PATH[,sha256=HEX][,bytes=N]", \
+#define JOB_OPTIONS                                                                                             \
+    JOB_TEXT ("account", 'A', JOB_ACCOUNT, "NAME",                                                              \
+              "account that pays (default: ACCOUNT of nui.cfg)"),                                               \
+        JOB_TEXT ("qos", 'q', JOB_QOS, "NAME", "quality of service at the site"),                               \
+        JOB_TEXT ("class", 'p', JOB_CLASS, "NAME", "class (queue) at the site"),                                \
+        JOB_TEXT ("tasks", 'n', JOB_TASKS, "N", "tasks; a task stays on one node (default 1)"),                 \
+        JOB_TEXT ("nodes", 'N', JOB_NODES, "N", "on exactly so many nodes"),                                    \
+        JOB_TEXT ("tpn", 0, JOB_TPN, "N", "tasks on each node"),                                                \
+        JOB_TEXT ("procs-per-task", 0, JOB_PROCS_PER_TASK, "N",                                                 \
+                  "processors of a task (default 1)"),                                                          \
+        JOB_TEXT ("mem", 0, JOB_MEM, "SIZE", "memory of a task: 512, 2G"),                                      \
+        JOB_TEXT ("swap", 0, JOB_SWAP, "SIZE", "swap of a task"),                                               \
+        JOB_TEXT ("disk", 0, JOB_DISK, "SIZE", "local disk of a task"),                                         \
+        JOB_TEXT ("like", 0, JOB_LIKE, "A,B",                                                                   \
+                  "rather nodes with these, where the site weighs it (PREF)"),                                  \
+        JOB_TEXT ("time", 't', JOB_TIME, "DURATION",                                                            \
+                  "wallclock limit: SS, MM:SS, HH:MM:SS, D:HH:MM:SS (needed)"),                                 \
+        JOB_TEXT ("features", 'C', JOB_FEATURES, "A,B", "only nodes with all of these"),                        \
+        JOB_TEXT ("site", 0, JOB_SITE, "A,B", "only these sites"),                                              \
+        JOB_TEXT ("after", 0, JOB_AFTER, "TIME",                                                                \
+                  "not before: HH:MM, +DURATION, 2026-11-21T14:30"),                                            \
+        JOB_TEXT ("start-by", 0, JOB_START_BY, "TIME", "latest start"),                                         \
+        JOB_TEXT (                                                                                              \
+            "prefer", 0, JOB_PREFER, "WHAT",                                                                    \
+            "earliest (completion, then price) or cheapest (price, then completion). Default: the cheapest "    \
+            "with --deadline, else earliest"),                                                                  \
+        JOB_TEXT ("valid", 0, JOB_VALID, "TIME",                                                                \
+                  "no site takes it for the first time so long after now (30 days)"),                           \
+        JOB_TEXT ("trl", 0, JOB_TRL, "8,16@1:00:00",                                                            \
+                  "sizes to choose from: 8 tasks, or 16 for an hour at most"),                                  \
+        JOB_TEXT ("deadline", 0, JOB_DEADLINE, "TIME", "must have ended by then"),                              \
+        JOB_TEXT ("name", 0, JOB_NAME, "NAME", "a name for lists"),                                             \
+        JOB_TEXT ("output", 'o', JOB_OUTPUT, "FILE",                                                            \
+                  "file of standard output in the job's directory"),                                            \
+        JOB_TEXT ("error", 'e', JOB_ERROR, "FILE", "the same for standard error"),                              \
+        JOB_TEXT ("quote", 0, JOB_QUOTE, "QUOTE",                                                               \
+                  "at the rates that nui quote --keep kept: quote.7"),                                          \
+        JOB_TEXT ("max-cost", 0, JOB_MAX_COST, "CREDITS",                                                       \
+                  "signed as the most it may cost; else twice the estimate; none"),                             \
+        JOB_TEXT (                                                                                              \
+            "depend", 0, JOB_DEPEND, "KIND:JOB,...",                                                            \
+            "wait for jobs of the grid, or of one site: after, afterany, afterok, afternotok; before... "       \
+            "makes a site's jobs wait"),                                                                        \
+        JOB_TEXT ("flags", 0, JOB_FLAGS, "A,B",                                                                 \
+                  "PREEMPTEE (may be evicted), NORESTART (never run twice)"),                                   \
+        {"hold",                                                                                                \
+         0,                                                                                                     \
+         CLI_OPT_FLAG,                                                                                          \
+         NULL,                                                                                                  \
+         "with a user hold: releasehold lets it start",                                                         \
+         offsetof (struct job_options, hold)},                                                                  \
+        JOB_TEXT ("gres", 0, JOB_GRES, "A:N,B", "generic resources of the node, per task"),                     \
+        JOB_TEXT ("licence", 'L', JOB_LICENCE, "A:N,B",                                                         \
+                  "floating licences, for the whole job: the grid's (nui licences) or a site's"),               \
+        JOB_TEXT ("partition", 0, JOB_PARTITION, "A,B", "only these partitions of the site"),                   \
+        JOB_TEXT ("nodeset", 0, JOB_NODESET, "SET",                                                             \
+                  "nodes that are alike: ONEOF:FEATURE:a:b, ONEOF:PROCSPEED, NONE"),                            \
+        JOB_TEXT ("hosts", 'w', JOB_HOSTS, "LIST", "only these nodes of the site: node[1-4],m1"),               \
+        JOB_TEXT ("exclude", 'x', JOB_EXCLUDE, "LIST", "not these nodes"),                                      \
+        JOB_TEXT ("node-access", 0, JOB_NODE_ACCESS, "HOW",                                                     \
+                  "SHARED, SINGLEUSER, SINGLEJOB or SINGLETASK"),                                               \
+        JOB_TEXT ("procs-max", 0, JOB_PROCS_MAX, "N",                                                           \
+                  "pay for at most so many processors where nodes are given whole"),                            \
+        JOB_TEXT ("reservation", 0, JOB_RESERVATION, "NAME",                                                    \
+                  "only inside this reservation of the site"),                                                  \
+        JOB_TEXT ("retries", 0, JOB_RETRIES, "N",                                                               \
+                  "run it again so often when it failed, after 10 s, 20 s, 40 s ..."),                          \
+        JOB_TEXT ("retry-on", 0, JOB_RETRY_ON, "CODES",                                                         \
+                  "only after these exit codes: 75,100-120"),                                                   \
+        JOB_TEXT (                                                                                              \
+            "on-site-loss", 0, JOB_ON_SITE_LOSS, "X",                                                           \
+            "its site is not heard of any more: report (it stays there) or resubmit (it is given to "           \
+            "another, and ended there)"),                                                                       \
+        JOB_TEXT ("notify", 0, JOB_NOTIFY, "URL",                                                               \
+                  "POST it a line of JSON when the job starts, is run again, ends"),                            \
+        JOB_TEXT ("retry-delay", 0, JOB_RETRY_DELAY, "D",                                                       \
+                  "before the first; it doubles each time, up to an hour"),                                     \
+        {"req",                                                                                                 \
+         0,                                                                                                     \
+         CLI_OPT_LIST,                                                                                          \
+         "KEY=VALUE,..",                                                                                        \
+         "more tasks of another kind beside these (repeat it): tasks, nodes, tpn, procs-per-task, mem, swap, "  \
+         "disk, gres, features, like",                                                                          \
+         offsetof (struct job_options, reqs)},                                                                  \
+        {"component",                                                                                           \
+         0,                                                                                                     \
+         CLI_OPT_LIST,                                                                                          \
+         "NAME:KEY=VALUE,...",                                                                                  \
+         "a part of a co-allocated job (repeat it): all parts start at the same moment or none. Keys are the "  \
+         "long options' names, script=FILE, and offset=-120 to start two minutes earlier",                      \
+         offsetof (struct job_options, components)},                                                            \
+        {"env",                                                                                                 \
+         0,                                                                                                     \
+         CLI_OPT_LIST,                                                                                          \
+         "NAME[=VALUE]",                                                                                        \
+         "pass a variable (may be repeated)",                                                                   \
+         offsetof (struct job_options, env)},                                                                   \
+        {"stage-in",                                                                                            \
+         0,                                                                                                     \
+         CLI_OPT_LIST,                                                                                          \
+         "URL=PATH[,sha256=HEX][,bytes=N]",                                                                     \
          "(repeat it) a file that is in the job's directory before it starts: https, sftp, s3 or file (of the " \
-         "site)", \
-         offsetof (struct job_options, stage_in)}, \
-    {"stage-out", 0, CLI_OPT_LIST, "PATH=URL[,always]", \
-         "(repeat it) taken there when the job completed; always: also when it failed", \
-         offsetof (struct job_options, stage_out)}, \
-    {"file", 0, CLI_OPT_STRING, "JOB.json", "the same as JSON", offsetof (struct job_options, file)}
+         "site)",                                                                                               \
+         offsetof (struct job_options, stage_in)},                                                              \
+        {"stage-out",                                                                                           \
+         0,                                                                                                     \
+         CLI_OPT_LIST,                                                                                          \
+         "PATH=URL[,always]",                                                                                   \
+         "(repeat it) taken there when the job completed; always: also when it failed",                         \
+         offsetof (struct job_options, stage_out)},                                                             \
+    {                                                                                                           \
+        "file", 0, CLI_OPT_STRING, "JOB.json", "the same as JSON",                                              \
+            offsetof (struct job_options, file)                                                                 \
+    }
 
 const struct cli_option grid_submit_options[] = {
     JOB_OPTIONS,
@@ -105,8 +138,8 @@ const struct cli_option grid_submit_options[] = {
     {"wait", 0, CLI_OPT_FLAG, NULL,
      "follow the job, or each of an array; exit 0 only if all complete",
      offsetof (struct job_options, wait)},
-    {"save", 0, CLI_OPT_STRING, "DIR",
-     "the same, and bring what they printed into DIR", offsetof (struct job_options, save)},
+    {"save", 0, CLI_OPT_STRING, "DIR", "the same, and bring what they printed into DIR",
+     offsetof (struct job_options, save)},
     {0},
 };
 const struct cli_option grid_estimate_options[] = {JOB_OPTIONS, {0}};

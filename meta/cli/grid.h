@@ -20,11 +20,12 @@ extern const struct cli_option grid_estimate_options[];
 
 /* What submit signs as the most that a job may cost, where its user has said nothing: the dearest estimate times
  * COSTFACTOR (nui.cfg), for each run that the job may have. */
-credit_micro grid_bound (struct cli_context *ctx, const Nui__Common__V1__Job *job, credit_micro dearest);
+credit_micro grid_bound (struct cli_context *ctx, const Nui__Common__V1__Job *job,
+                         credit_micro dearest);
 /* Gives the job its bound and tells the user of it on stderr; one call where the user has said nothing. Nothing may be
  * held or run for what is signed for that call. CLI_OK, or what the command returns. */
-int grid_bound_set (struct cli_context *ctx, const char *command, Nui__Common__V1__Job *job, bool array,
-                    struct arena *arena);
+int grid_bound_set (struct cli_context *ctx, const char *command, Nui__Common__V1__Job *job,
+                    bool array, struct arena *arena);
 
 const char *grid_state_name (Nui__Meta__V1__GridJobState state);   /* "Running" */
 const char *grid_part_state_name (Nui__Local__V1__JobState state); /* "Running" */

@@ -7,12 +7,9 @@
 typedef Nui__Meta__V1__LicenceState State;
 
 static const struct table_column all_columns[] = {
-    {"licence", "LICENCE", TABLE_TEXT, 0},
-    {"count", "COUNT", TABLE_INT, 0},
-    {"in_use", "INUSE", TABLE_INT, 0},
-    {"reserved", "RESERVED", TABLE_INT, 0},
-    {"free", "FREE", TABLE_INT, 0},
-    {"all_free_time", "ALLFREE", TABLE_TIME, 0},
+    {"licence", "LICENCE", TABLE_TEXT, 0},  {"count", "COUNT", TABLE_INT, 0},
+    {"in_use", "INUSE", TABLE_INT, 0},      {"reserved", "RESERVED", TABLE_INT, 0},
+    {"free", "FREE", TABLE_INT, 0},         {"all_free_time", "ALLFREE", TABLE_TIME, 0},
     {"grid_count", "INGRID", TABLE_INT, 0},
 };
 
@@ -40,7 +37,7 @@ static void all_row (struct table *t, const State *s)
 }
 
 static const struct table_column one_columns[] = {
-    {"from_time", "FROM", TABLE_TIME, 0}, {"to_time", "TO", TABLE_TIME, 0},
+    {"from_time", "FROM", TABLE_TIME, 0},   {"to_time", "TO", TABLE_TIME, 0},
     {"reserved", "RESERVED", TABLE_INT, 0}, {"free", "FREE", TABLE_INT, 0},
     {"jobs", "JOBS", TABLE_TEXT, 0},
 };
@@ -117,8 +114,9 @@ const struct cli_command licences_command = {
     .summary = "licences of the grid, in use and reserved",
     .run = licences_run,
     .help = "nui licences [LICENCE]",
-    .text = "Of each licence that the grid counts: how many there are, how many running jobs have, how many\n"
-            "are free of any reservation now, and from when on all are. Of one: how many are reserved from\n"
-            "when to when, and by which of your jobs (of operators: by whose).",
+    .text =
+        "Of each licence that the grid counts: how many there are, how many running jobs have, how many\n"
+        "are free of any reservation now, and from when on all are. Of one: how many are reserved from\n"
+        "when to when, and by which of your jobs (of operators: by whose).",
     .example = "nui licences matlab",
 };

@@ -95,9 +95,10 @@ struct jobs_args {
 
 static const struct cli_option jobs_options[] = {
     {"all", 'a', CLI_OPT_FLAG, NULL, "everybody's (operators)", offsetof (struct jobs_args, all)},
-    {"ended", 'e', CLI_OPT_FLAG, NULL, "also those that have ended", offsetof (struct jobs_args, ended)},
-    {"limit", 0, CLI_OPT_COUNT, "N",
-     "at most so many (default 1000)", offsetof (struct jobs_args, limit), 1, 100000},
+    {"ended", 'e', CLI_OPT_FLAG, NULL, "also those that have ended",
+     offsetof (struct jobs_args, ended)},
+    {"limit", 0, CLI_OPT_COUNT, "N", "at most so many (default 1000)",
+     offsetof (struct jobs_args, limit), 1, 100000},
     {0},
 };
 
@@ -206,8 +207,8 @@ static const struct table_column component_columns[] = {
 };
 
 static const struct table_column answer_columns[] = {
-    {"component", "COMPONENT", TABLE_TEXT, 0}, {"site", "SITE", TABLE_TEXT, 0},
-    {"tasks", "TASKS", TABLE_INT, 0},          {"possible_time", "POSSIBLE", TABLE_TIME, 0},
+    {"component", "COMPONENT", TABLE_TEXT, 0},  {"site", "SITE", TABLE_TEXT, 0},
+    {"tasks", "TASKS", TABLE_INT, 0},           {"possible_time", "POSSIBLE", TABLE_TIME, 0},
     {"price_max", "PRICE<=", TABLE_CREDITS, 0}, {"asked_time", "ASKED", TABLE_TIME, 0},
     {"reason", "REASON", TABLE_TEXT, 0},
 };
@@ -275,7 +276,8 @@ static bool has_code (const Nui__Local__V1__JobInfo *job, const char *code)
 /* It has ended well, and its files are being taken away. */
 static bool leaving (const Nui__Local__V1__JobInfo *job)
 {
-    return job->state == NUI__LOCAL__V1__JOB_STATE__JOB_COMPLETED && !strcmp (job->stage_out, "Leaving");
+    return job->state == NUI__LOCAL__V1__JOB_STATE__JOB_COMPLETED &&
+           !strcmp (job->stage_out, "Leaving");
 }
 
 static void component_row (struct table *t, const Nui__Meta__V1__ComponentStatus *c)
@@ -310,7 +312,8 @@ static void component_row (struct table *t, const Nui__Meta__V1__ComponentStatus
 }
 
 /* How far its files are, from the site itself: the metascheduler hears of it when something else changes. */
-static void files_of (struct cli_context *ctx, const Nui__Meta__V1__ComponentStatus *c, struct table *files)
+static void files_of (struct cli_context *ctx, const Nui__Meta__V1__ComponentStatus *c,
+                      struct table *files)
 {
     const Nui__Local__V1__JobInfo *job = c->job;
     ProtobufCMessage *now = NULL;
@@ -536,16 +539,11 @@ static void sites_row (struct table *table, const Nui__Meta__V1__SiteState *s, t
 }
 
 static const struct table_column record_columns[] = {
-    {"site", "SITE", TABLE_TEXT, 0},
-    {"class", "CLASS", TABLE_TEXT, 0},
-    {"answers", "ANSWERS", TABLE_TEXT, 0},
-    {"scored", "SCORED", TABLE_INT, 0},
-    {"uncertain", "UNCERTAIN", TABLE_INT, 0},
-    {"coverage_50", "IN50%", TABLE_PPM, 2},
-    {"coverage_95", "IN95%", TABLE_PPM, 2},
-    {"median_error", "ERROR", TABLE_DURATION, 0},
-    {"bias_s", "BIAS", TABLE_PPM, 0},
-    {"earned", "EARNED", TABLE_BOOL, 0},
+    {"site", "SITE", TABLE_TEXT, 0},          {"class", "CLASS", TABLE_TEXT, 0},
+    {"answers", "ANSWERS", TABLE_TEXT, 0},    {"scored", "SCORED", TABLE_INT, 0},
+    {"uncertain", "UNCERTAIN", TABLE_INT, 0}, {"coverage_50", "IN50%", TABLE_PPM, 2},
+    {"coverage_95", "IN95%", TABLE_PPM, 2},   {"median_error", "ERROR", TABLE_DURATION, 0},
+    {"bias_s", "BIAS", TABLE_PPM, 0},         {"earned", "EARNED", TABLE_BOOL, 0},
 };
 
 /* How each site's estimates held, all and by class. */
@@ -570,8 +568,8 @@ struct sites_args {
 };
 
 static const struct cli_option sites_options[] = {
-    {"estimates", 'e', CLI_OPT_FLAG, NULL,
-     "that in full, for each site and class", offsetof (struct sites_args, estimates)},
+    {"estimates", 'e', CLI_OPT_FLAG, NULL, "that in full, for each site and class",
+     offsetof (struct sites_args, estimates)},
     {0},
 };
 
@@ -615,8 +613,9 @@ const struct cli_command sites_command = {
     .summary = "sites, their state and what is free",
     .run = sites_run,
     .help = "nui sites [--estimates]",
-    .text = "Down: no report for 30 seconds. IN95%, ESTERROR: how its start-time estimates held in\n"
-            "the last four weeks.",
+    .text =
+        "Down: no report for 30 seconds. IN95%, ESTERROR: how its start-time estimates held in\n"
+        "the last four weeks.",
     .options = sites_options,
 };
 

@@ -14,13 +14,14 @@ struct renew_options {
 };
 
 static const struct cli_option options[] = {
-    {"for", 0, CLI_OPT_DURATION, "TIME",
-     "so long from now (default 7 days, at most 30)", offsetof (struct renew_options, length)},
+    {"for", 0, CLI_OPT_DURATION, "TIME", "so long from now (default 7 days, at most 30)",
+     offsetof (struct renew_options, length)},
     {0},
 };
 
-static int call_renew (struct cli_context *ctx, const char *id, const ProtobufCBinaryData *delegation,
-                       Nui__Meta__V1__RenewReply **out, struct err *err)
+static int call_renew (struct cli_context *ctx, const char *id,
+                       const ProtobufCBinaryData *delegation, Nui__Meta__V1__RenewReply **out,
+                       struct err *err)
 {
     Nui__Meta__V1__RenewRequest request = NUI__META__V1__RENEW_REQUEST__INIT;
     request.grid_job_id = (char *)(uintptr_t)id;

@@ -51,7 +51,8 @@ static int at_grid (struct cli_context *ctx, const char *command, bool list, cha
     for (size_t i = 0; i < reply->n_parts; i++) {
         const Nui__Meta__V1__RestagePart *part = reply->parts[i];
         if (part->reply) {
-            transfers_rows (files, part->component, part->reply->transfers, part->reply->n_transfers);
+            transfers_rows (files, part->component, part->reply->transfers,
+                            part->reply->n_transfers);
             continue;
         }
         *refused = true;
@@ -94,7 +95,8 @@ static int restage_run (struct cli_context *ctx, int argc, char **argv)
         code = restage (ctx, argv[0], &given, operands.item[i], files);
         all = all == CLI_OK ? code : all;
     }
-    code = table_row_count (files) || cli_format (ctx) != CLI_TABLE ? table_print (files, ctx) : CLI_OK;
+    code = table_row_count (files) || cli_format (ctx) != CLI_TABLE ? table_print (files, ctx)
+                                                                    : CLI_OK;
     table_destroy (files);
     return all == CLI_OK ? code : all;
 }
@@ -105,8 +107,9 @@ const struct cli_command restage_command = {
     .summary = "take files away once more that could not be",
     .run = restage_run,
     .help = "nui restage [options] JOB...",
-    .text = "Begins the transfers of --stage-out that failed once more, while the sites still keep the\n"
-            "files, and shows them. JOB: of the grid, or of one site (alpha.17).",
+    .text =
+        "Begins the transfers of --stage-out that failed once more, while the sites still keep the\n"
+        "files, and shows them. JOB: of the grid, or of one site (alpha.17).",
     .options = options,
     .example = "nui restage --list grid.42",
 };

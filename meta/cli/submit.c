@@ -44,8 +44,9 @@ static int submit_one (struct cli_context *ctx, const char *command, Nui__Common
         Nui__Meta__V1__SubmitRequest request = NUI__META__V1__SUBMIT_REQUEST__INIT;
         request.envelope = envelope;
         struct metas *metas = cli_metas (ctx, &err);
-        if (!metas || metas_call_change (metas, &nui__meta__v1__meta__descriptor, "Submit", &request.base,
-                                         GRID_CALL_TIMEOUT_S * US_PER_S, &reply, &err) < 0)
+        if (!metas ||
+            metas_call_change (metas, &nui__meta__v1__meta__descriptor, "Submit", &request.base,
+                               GRID_CALL_TIMEOUT_S * US_PER_S, &reply, &err) < 0)
             code = cli_fail (command, &err);
         else
             *id = arena_strdup (arena, ((Nui__Meta__V1__SubmitReply *)reply)->grid_job_id);
@@ -68,7 +69,8 @@ static int array_read (const struct job_options *options, struct arena *arena,
 }
 
 /* Until it has ended; then what it printed is brought home. CLI_OK only if it completed. */
-static int follow (struct cli_context *ctx, const char *command, const char *id, const char *directory)
+static int follow (struct cli_context *ctx, const char *command, const char *id,
+                   const char *directory)
 {
     Nui__Meta__V1__GridJobState state = NUI__META__V1__GRID_JOB_STATE__GRID_UNSET;
     int code = grid_watch (ctx, command, id, &state);
@@ -76,7 +78,8 @@ static int follow (struct cli_context *ctx, const char *command, const char *id,
                state == NUI__META__V1__GRID_JOB_STATE__GRID_FAILED;
     if (directory && ran)
         code = grid_output_save (ctx, command, id, directory);
-    return code == CLI_OK && state != NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED ? CLI_FAILED : code;
+    return code == CLI_OK && state != NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED ? CLI_FAILED
+                                                                                    : code;
 }
 
 static int submit_run (struct cli_context *ctx, int argc, char **argv)
@@ -101,7 +104,8 @@ static int submit_run (struct cli_context *ctx, int argc, char **argv)
     all = array.count ? array.count : 1;
     id = arena_array (arena, all, sizeof *id);
     for (; done < all && code == CLI_OK; done += code == CLI_OK) {
-        code = submit_one (ctx, argv[0], jobarray_element (&array, done, arena, job), arena, &id[done]);
+        code = submit_one (ctx, argv[0], jobarray_element (&array, done, arena, job), arena,
+                           &id[done]);
     }
     if (done > 0) { /* also where a later one failed: these are there */
         int told = submitted (ctx, id, done, array.count > 0);
@@ -124,9 +128,10 @@ const struct cli_command submit_command = {
     .run = submit_run,
     .help = "nui submit [options] SCRIPT [ARGUMENT...]\n"
             "nui submit [options] --file JOB.json",
-    .text = "Signs a job with your key and sends it to the metascheduler, which places it where it\n"
-            "will be finished soonest. Prints the job's id (grid.42). Directives #NUI in the script mean\n"
-            "the same as options; where there are none, the common #SBATCH and #PBS ones are read.",
+    .text =
+        "Signs a job with your key and sends it to the metascheduler, which places it where it\n"
+        "will be finished soonest. Prints the job's id (grid.42). Directives #NUI in the script mean\n"
+        "the same as options; where there are none, the common #SBATCH and #PBS ones are read.",
     .options = grid_submit_options,
     .example = "nui submit -A phys -n 4 -t 1:00:00 run.sh input.dat\n"
                "nui submit -t 10:00 --component left:site=alpha,tasks=2 \\\n"
@@ -134,16 +139,25 @@ const struct cli_command submit_command = {
 };
 
 static const struct table_column estimate_columns[] = {
-    {"sites", "SITES", TABLE_TEXT, 0},     {"tasks", "TASKS", TABLE_TEXT, 0},
+    {"sites", "SITES", TABLE_TEXT, 0},
+    {"tasks", "TASKS", TABLE_TEXT, 0},
     {"start", "START", TABLE_TIME, 0},
-    {"wait", "WAIT", TABLE_DURATION, 0},   {"completion", "COMPLETION", TABLE_TIME, 0},
-    {"price", "PRICE", TABLE_CREDITS, 0},  {"free_procs", "FREE", TABLE_INT, 0},
-    {"account", "ACCOUNT", TABLE_TEXT, 0}, {"median", "MEDIAN", TABLE_TIME, 0},
-    {"low50", "FROM50%", TABLE_TIME, 0},   {"high50", "TO50%", TABLE_TIME, 0},
-    {"low95", "FROM95%", TABLE_TIME, 0},   {"high95", "TO95%", TABLE_TIME, 0},
-    {"latest", "RESERVED", TABLE_TIME, 0}, {"confidence", "CONFIDENCE", TABLE_TEXT, 0},
-    {"start_diff", "START+", TABLE_DURATION, 0}, {"completion_diff", "COMPLETION+", TABLE_DURATION, 0},
-    {"price_diff", "PRICE+", TABLE_CREDITS, 0}, {"bound", "BOUND", TABLE_CREDITS, 0},
+    {"wait", "WAIT", TABLE_DURATION, 0},
+    {"completion", "COMPLETION", TABLE_TIME, 0},
+    {"price", "PRICE", TABLE_CREDITS, 0},
+    {"free_procs", "FREE", TABLE_INT, 0},
+    {"account", "ACCOUNT", TABLE_TEXT, 0},
+    {"median", "MEDIAN", TABLE_TIME, 0},
+    {"low50", "FROM50%", TABLE_TIME, 0},
+    {"high50", "TO50%", TABLE_TIME, 0},
+    {"low95", "FROM95%", TABLE_TIME, 0},
+    {"high95", "TO95%", TABLE_TIME, 0},
+    {"latest", "RESERVED", TABLE_TIME, 0},
+    {"confidence", "CONFIDENCE", TABLE_TEXT, 0},
+    {"start_diff", "START+", TABLE_DURATION, 0},
+    {"completion_diff", "COMPLETION+", TABLE_DURATION, 0},
+    {"price_diff", "PRICE+", TABLE_CREDITS, 0},
+    {"bound", "BOUND", TABLE_CREDITS, 0},
     {"reason", "REASON", TABLE_TEXT, 0},
 };
 
@@ -158,7 +172,8 @@ static void diff_cells (struct table *table, const Nui__Meta__V1__Candidate *c,
     }
     /* In whole seconds, as they are compared: sites answer within milliseconds of one another. */
     table_duration (table, (c->start_us / US_PER_S - best->start_us / US_PER_S) * US_PER_S);
-    table_duration (table, (c->completion_us / US_PER_S - best->completion_us / US_PER_S) * US_PER_S);
+    table_duration (table,
+                    (c->completion_us / US_PER_S - best->completion_us / US_PER_S) * US_PER_S);
     table_credits (table, c->price_micro - best->price_micro);
 }
 
@@ -166,9 +181,9 @@ static void diff_cells (struct table *table, const Nui__Meta__V1__Candidate *c,
 static void forecast_cells (struct table *table, const Nui__Meta__V1__Candidate *c)
 {
     const Nui__Common__V1__Forecast *f = c->feasible ? c->forecast : NULL;
-    const int64_t moment[] = {f ? f->median_us : 0, f ? f->low50_us : 0, f ? f->high50_us : 0,
-                              f ? f->low95_us : 0,  f ? f->high95_us : 0,
-                              c->feasible ? c->latest_us : 0};
+    const int64_t moment[] = {f ? f->median_us : 0, f ? f->low50_us : 0,
+                              f ? f->high50_us : 0, f ? f->low95_us : 0,
+                              f ? f->high95_us : 0, c->feasible ? c->latest_us : 0};
     for (size_t i = 0; i < sizeof moment / sizeof *moment; i++)
         if (moment[i])
             table_time (table, moment[i]);
@@ -274,9 +289,10 @@ const struct cli_command estimate_command = {
     .summary = "when would it start, where, for how much",
     .run = estimate_run,
     .help = "nui estimate [options of submit] [SCRIPT]",
-    .text = "For each candidate site, or combination of sites: start, end, price at most, free\n"
-            "processors, the account that would pay, and the reason where it is impossible. Submits\n"
-            "nothing. Exit code 1 when nothing is possible.",
+    .text =
+        "For each candidate site, or combination of sites: start, end, price at most, free\n"
+        "processors, the account that would pay, and the reason where it is impossible. Submits\n"
+        "nothing. Exit code 1 when nothing is possible.",
     .options = grid_estimate_options,
     .example = "nui estimate -n 8 -t 1:00:00",
 };

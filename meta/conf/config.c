@@ -41,7 +41,8 @@ static int peer_record (void *target, const char *index, void **record_out, stru
         }
     }
     if (config->peer_count == QUORUM_MEMBERS_MAX)
-        return err_set (err, ERR_LIMIT, "more than %d metaschedulers in a group", QUORUM_MEMBERS_MAX);
+        return err_set (err, ERR_LIMIT, "more than %d metaschedulers in a group",
+                        QUORUM_MEMBERS_MAX);
     struct metad_site_config *peer = &config->peer[config->peer_count++];
     memset (peer, 0, sizeof *peer);
     snprintf (peer->name, sizeof peer->name, "%s", index);
@@ -69,7 +70,10 @@ static int licence_record (void *target, const char *index, void **record_out, s
 }
 
 static const struct conf_param licence_attrs[] = {
-    {.name = "COUNT", .type = CONF_INT, .offset = offsetof (struct metad_licence, count), .min = 1,
+    {.name = "COUNT",
+     .type = CONF_INT,
+     .offset = offsetof (struct metad_licence, count),
+     .min = 1,
      .max = 1000000},
     {.name = NULL},
 };
@@ -90,8 +94,11 @@ static unsigned hook_event_parse (const char *word)
     static const struct {
         const char *word;
         unsigned bits;
-    } words[] = {{"JOBSTART", HOOK_JOB_START}, {"JOBEND", HOOK_JOB_END}, {"JOBRETRY", HOOK_JOB_RETRY},
-                 {"SITELOST", HOOK_SITE_LOST}, {"ALL", HOOK_ALL}};
+    } words[] = {{"JOBSTART", HOOK_JOB_START},
+                 {"JOBEND", HOOK_JOB_END},
+                 {"JOBRETRY", HOOK_JOB_RETRY},
+                 {"SITELOST", HOOK_SITE_LOST},
+                 {"ALL", HOOK_ALL}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcasecmp (words[i].word, word) == 0)
             return words[i].bits;
@@ -104,7 +111,8 @@ static int set_events (void *target, const struct conf_value *value, struct err 
     for (uint32_t i = 0; i < value->word_count; i++) {
         unsigned bits = hook_event_parse (value->word[i]);
         if (!bits)
-            return err_set (err, ERR_INVALID, "'%.40s': wanted JOBSTART, JOBEND, JOBRETRY, SITELOST or ALL",
+            return err_set (err, ERR_INVALID,
+                            "'%.40s': wanted JOBSTART, JOBEND, JOBRETRY, SITELOST or ALL",
                             value->word[i]);
         config->notify_events |= bits;
     }
@@ -118,8 +126,11 @@ static int set_allow (void *target, const struct conf_value *value, struct err *
     for (uint32_t i = 0; i < value->word_count; i++) {
         const char *url = value->word[i];
         if (!is_url (url) || !strchr (strstr (url, "//") + 2, '/'))
-            return err_set (err, ERR_INVALID, "'%.100s': wanted the beginning of a URL with a / after its host, as in "
-                                              "https://hooks.example.org/", url);
+            return err_set (
+                err, ERR_INVALID,
+                "'%.100s': wanted the beginning of a URL with a / after its host, as in "
+                "https://hooks.example.org/",
+                url);
         if (config->notify_allow_count == CONFIG_ALLOW_MAX)
             return err_set (err, ERR_LIMIT, "more than %d URLs", CONFIG_ALLOW_MAX);
         config->notify_allow[config->notify_allow_count++] = url;
@@ -129,11 +140,15 @@ static int set_allow (void *target, const struct conf_value *value, struct err *
 
 #define MS INT64_C (1000)
 #define DURATION(key, field, least, most, text)                                                    \
-    {.name = key, .type = CONF_DURATION, .offset = offsetof (struct metad_config, field),          \
-     .min = (least), .max = (most), .initial = text}
+    {                                                                                              \
+        .name = key, .type = CONF_DURATION, .offset = offsetof (struct metad_config, field),       \
+        .min = (least), .max = (most), .initial = text                                             \
+    }
 
 static const struct conf_param params[] = {
-    {.name = "BANK", .type = CONF_STRING, .offset = offsetof (struct metad_config, bank),
+    {.name = "BANK",
+     .type = CONF_STRING,
+     .offset = offsetof (struct metad_config, bank),
      .flags = CONF_F_REQUIRED},
     {.name = "SITECFG", .type = CONF_RECORD, .attrs = site_attrs, .record = site_record},
     {.name = "METACFG", .type = CONF_RECORD, .attrs = site_attrs, .record = peer_record},
@@ -147,17 +162,35 @@ static const struct conf_param params[] = {
     DURATION ("MOVEINTERVAL", move_interval, 0, 86400 * US_PER_S, "5:00"),
     DURATION ("MOVEGAIN", move_gain, US_PER_S, 366 * 86400 * US_PER_S, "5:00"),
     DURATION ("SITELOSTTIME", site_lost, 15 * US_PER_S, 366 * 86400 * US_PER_S, "1:00:00"),
-    {.name = "NOTIFICATIONURL", .type = CONF_STRING, .offset = offsetof (struct metad_config, notify_url)},
+    {.name = "NOTIFICATIONURL",
+     .type = CONF_STRING,
+     .offset = offsetof (struct metad_config, notify_url)},
     {.name = "NOTIFICATIONEVENTS", .type = CONF_CALL, .set = set_events},
-    {.name = "NOTIFICATIONKEY", .type = CONF_PATH, .offset = offsetof (struct metad_config, notify_key)},
-    {.name = "NOTIFICATIONCA", .type = CONF_PATH, .offset = offsetof (struct metad_config, notify_ca)},
+    {.name = "NOTIFICATIONKEY",
+     .type = CONF_PATH,
+     .offset = offsetof (struct metad_config, notify_key)},
+    {.name = "NOTIFICATIONCA",
+     .type = CONF_PATH,
+     .offset = offsetof (struct metad_config, notify_ca)},
     {.name = "NOTIFICATIONALLOW", .type = CONF_CALL, .set = set_allow},
-    {.name = "MOVESHARE", .type = CONF_INT, .offset = offsetof (struct metad_config, move_share),
-     .min = 0, .max = 100, .initial = "20"},
-    {.name = "LIVEJOBSMAX", .type = CONF_INT, .offset = offsetof (struct metad_config, live_jobs_max),
-     .min = 1, .max = 10000000, .initial = "500000"},
-    {.name = "ATTEMPTSMAX", .type = CONF_INT, .offset = offsetof (struct metad_config, tries_max),
-     .min = 1, .max = 10000, .initial = "20"},
+    {.name = "MOVESHARE",
+     .type = CONF_INT,
+     .offset = offsetof (struct metad_config, move_share),
+     .min = 0,
+     .max = 100,
+     .initial = "20"},
+    {.name = "LIVEJOBSMAX",
+     .type = CONF_INT,
+     .offset = offsetof (struct metad_config, live_jobs_max),
+     .min = 1,
+     .max = 10000000,
+     .initial = "500000"},
+    {.name = "ATTEMPTSMAX",
+     .type = CONF_INT,
+     .offset = offsetof (struct metad_config, tries_max),
+     .min = 1,
+     .max = 10000,
+     .initial = "20"},
     {.name = NULL},
 };
 
@@ -172,17 +205,20 @@ static int key_read (struct metad_config *config, struct err *err)
 {
     FILE *file = config->notify_key ? fopen (config->notify_key, "r") : NULL;
     if (!file)
-        return config->notify_key ? err_set (err, ERR_INVALID, "NOTIFICATIONKEY %.200s cannot be read",
-                                             config->notify_key)
-                                  : 0;
+        return config->notify_key
+                   ? err_set (err, ERR_INVALID, "NOTIFICATIONKEY %.200s cannot be read",
+                              config->notify_key)
+                   : 0;
     size_t len = fread (config->notify_secret, 1, sizeof config->notify_secret, file);
     fclose (file);
-    while (len && (config->notify_secret[len - 1] == '\n' || config->notify_secret[len - 1] == '\r'))
+    while (len &&
+           (config->notify_secret[len - 1] == '\n' || config->notify_secret[len - 1] == '\r'))
         len--;
     config->notify_secret_len = len;
     return len >= 16 && len < sizeof config->notify_secret
                ? 0
-               : err_set (err, ERR_INVALID, "NOTIFICATIONKEY %.200s: wanted a line of 16 to 255 characters",
+               : err_set (err, ERR_INVALID,
+                          "NOTIFICATIONKEY %.200s: wanted a line of 16 to 255 characters",
                           config->notify_key);
 }
 
@@ -194,7 +230,8 @@ static int notify_config_check (struct metad_config *config, struct err *err)
         return err_set (err, ERR_INVALID, "NOTIFICATIONURL '%.200s': wanted http:// or https://",
                         config->notify_url);
     if (config->notify_ca && access (config->notify_ca, R_OK) != 0)
-        return err_set (err, ERR_INVALID, "NOTIFICATIONCA %.200s cannot be read", config->notify_ca);
+        return err_set (err, ERR_INVALID, "NOTIFICATIONCA %.200s cannot be read",
+                        config->notify_ca);
     return key_read (config, err);
 }
 
@@ -210,7 +247,8 @@ static int config_check (struct metad_config *config, struct err *err)
                             config->peer[i].name);
     for (uint32_t i = 0; i < config->licence_count; i++)
         if (!config->licence[i].count)
-            return err_set (err, ERR_INVALID, "GRIDLICENSE[%s] has no COUNT", config->licence[i].name);
+            return err_set (err, ERR_INVALID, "GRIDLICENSE[%s] has no COUNT",
+                            config->licence[i].name);
     if (config->peer_count && (config->peer_count < 3 || config->peer_count % 2 == 0))
         return err_set (err, ERR_INVALID,
                         "METACFG names %u metaschedulers: a group has 3, 5 or 7, this one included",

@@ -9,18 +9,18 @@
 #include "proto/conf/conf.h"
 
 enum hook_event { /* bits of notify_events: what webhooks are told of */
-    HOOK_JOB_START = 1 << 0,
-    HOOK_JOB_END = 1 << 1,
-    HOOK_JOB_RETRY = 1 << 2,
-    HOOK_SITE_LOST = 1 << 3,
-    HOOK_ALL = (1 << 4) - 1,
+                  HOOK_JOB_START = 1 << 0,
+                  HOOK_JOB_END = 1 << 1,
+                  HOOK_JOB_RETRY = 1 << 2,
+                  HOOK_SITE_LOST = 1 << 3,
+                  HOOK_ALL = (1 << 4) - 1,
 };
 enum { CONFIG_SITES_MAX = 1000, CONFIG_ALLOW_MAX = 32, CONFIG_LICENCES_MAX = 256 };
 
 /* A site, or a metascheduler of the group. */
 struct metad_site_config {
     char name[COALLOC_NAME_MAX];
-    const char *server;             /* host:port; lives as long as the conf */
+    const char *server; /* host:port; lives as long as the conf */
 };
 
 /* GRIDLICENSE */
@@ -34,19 +34,19 @@ struct metad_config {
     struct metad_licence licence[CONFIG_LICENCES_MAX]; /* as in the file */
     uint32_t licence_count;
     struct metad_site_config peer[QUORUM_MEMBERS_MAX]; /* METACFG, itself too; ascending by name */
-    uint32_t peer_count;            /* 0: it decides alone */
+    uint32_t peer_count;                               /* 0: it decides alone */
     duration_us takeover;           /* silence after which others go on with what one had decided */
     struct metad_site_config *site; /* ascending by name */
     uint32_t site_count;
     duration_us horizon;
     int64_t tries_max;
-    duration_us move_interval;      /* between looks for a better site; 0: queued jobs stay */
+    duration_us move_interval; /* between looks for a better site; 0: queued jobs stay */
     duration_us move_gain;
-    int64_t move_share;             /* in percent */
-    int64_t live_jobs_max;          /* of all users: share.h */
-    duration_us site_lost;          /* silent for so long: lost (loss.h) */
+    int64_t move_share;    /* in percent */
+    int64_t live_jobs_max; /* of all users: share.h */
+    duration_us site_lost; /* silent for so long: lost (loss.h) */
     struct coalloc_policy policy;
-    const char *notify_url;         /* hooks.h; NULL: none */
+    const char *notify_url; /* hooks.h; NULL: none */
     unsigned notify_events;
     const char *notify_key, *notify_ca; /* files */
     char notify_secret[256];

@@ -15,13 +15,13 @@ struct sweep {
     const struct choose_problem *problem;
     struct edge *edge;
     uint32_t edge_count;
-    uint32_t *order;             /* offers by part, each part's by what is preferred */
+    uint32_t *order;                      /* offers by part, each part's by what is preferred */
     uint32_t first[CHOOSE_PARTS_MAX + 1]; /* of a part, in order */
-    duration_us span_min;        /* from the common moment to the end, at least */
+    duration_us span_min;                 /* from the common moment to the end, at least */
     credit_micro price_min;
     uint32_t steps;
     bool found;
-    uint32_t *open;              /* per offer: intervals of it that cover the present moment */
+    uint32_t *open; /* per offer: intervals of it that cover the present moment */
     uint32_t part_open[CHOOSE_PARTS_MAX];
     uint32_t parts_covered;
 };
@@ -380,9 +380,9 @@ int choose_group (const struct choose_problem *problem, struct choose_result *re
         goto out;
     for (uint32_t p = 0; p < problem->part_count; p++) {
         if (!part_possible[p]) {
-            rc = err_set (err, ERR_NOT_FOUND, "component %s has no possible start%s",
-                          problem->part[p].name ? problem->part[p].name : "?",
-                          bound_text (problem));
+            rc =
+                err_set (err, ERR_NOT_FOUND, "component %s has no possible start%s",
+                         problem->part[p].name ? problem->part[p].name : "?", bound_text (problem));
             goto out;
         }
     }

@@ -21,7 +21,7 @@
 enum {
     CHOOSE_PARTS_MAX = 64,
     CHOOSE_OFFERS_MAX = 4096,
-    CHOOSE_INTERVALS_MAX = 256,   /* of one offer */
+    CHOOSE_INTERVALS_MAX = 256,     /* of one offer */
     CHOOSE_ASSIGN_STEPS_MAX = 4096, /* backtracking bound at one moment */
     CHOOSE_STEPS_MAX = 1 << 20,     /* and of all moments */
 };
@@ -39,20 +39,20 @@ enum choose_prefer {
 /* One site's answer for one part in one size. */
 struct choose_offer {
     uint32_t part;
-    uint32_t site;             /* number in canonical order (sorted names) */
-    uint32_t shape;            /* which of the part's sizes */
-    duration_us walltime;      /* of that size; 0: the part's */
-    uint32_t procs;            /* would be dedicated */
-    uint32_t site_procs;       /* the site's capacity; 0: not known */
+    uint32_t site;        /* number in canonical order (sorted names) */
+    uint32_t shape;       /* which of the part's sizes */
+    duration_us walltime; /* of that size; 0: the part's */
+    uint32_t procs;       /* would be dedicated */
+    uint32_t site_procs;  /* the site's capacity; 0: not known */
     credit_micro price;
-    time_us not_before;        /* this part here not sooner (next_feasible); TIME_US_NONE: no bound */
+    time_us not_before; /* this part here not sooner (next_feasible); TIME_US_NONE: no bound */
     const struct choose_interval *starts; /* ascending, disjoint */
     uint32_t start_count;
 };
 
 struct choose_part {
-    const char *name;          /* for the sentence when there is no start */
-    duration_us offset;        /* its start relative to the common moment */
+    const char *name;   /* for the sentence when there is no start */
+    duration_us offset; /* its start relative to the common moment */
     duration_us walltime;
 };
 
@@ -61,19 +61,19 @@ struct choose_problem {
     uint32_t part_count;
     struct choose_offer *offer;
     uint32_t offer_count;
-    time_us now;               /* no part starts before this moment */
-    time_us not_before;        /* bound on the common moment; 0: none */
-    time_us not_after;         /* the same from above; 0: none */
-    time_us deadline;          /* every part has ended by then; 0: none */
-    credit_micro cost_max;     /* 0: no bound */
+    time_us now;           /* no part starts before this moment */
+    time_us not_before;    /* bound on the common moment; 0: none */
+    time_us not_after;     /* the same from above; 0: none */
+    time_us deadline;      /* every part has ended by then; 0: none */
+    credit_micro cost_max; /* 0: no bound */
     enum choose_prefer prefer;
 };
 
 struct choose_result {
-    time_us start;                        /* the common moment */
-    time_us completion;                   /* of the part that ends last */
+    time_us start;      /* the common moment */
+    time_us completion; /* of the part that ends last */
     credit_micro price;
-    uint32_t offer[CHOOSE_PARTS_MAX];     /* index into problem->offer, per part */
+    uint32_t offer[CHOOSE_PARTS_MAX]; /* index into problem->offer, per part */
 };
 
 /* ERR_NOT_FOUND: no common start (text names the first part without any start of its own, if there
@@ -84,11 +84,11 @@ int choose_group (const struct choose_problem *problem, struct choose_result *re
 /* A site for an ordinary job. */
 struct choose_candidate {
     uint32_t site;
-    time_us start;             /* estimated; TIME_US_NONE: unknown */
-    duration_us walltime;      /* of the size it is for */
+    time_us start;        /* estimated; TIME_US_NONE: unknown */
+    duration_us walltime; /* of the size it is for */
     credit_micro price;
     bool funded;
-    uint32_t free_procs;       /* now, as reported */
+    uint32_t free_procs; /* now, as reported */
 };
 
 /* When a site's estimate is to be reckoned with: its median, later by its bias, where its record has earned
@@ -115,9 +115,9 @@ bool choose_better (const struct choose_candidate *a, const struct choose_candid
                     enum choose_prefer prefer);
 
 struct choose_bounds {
-    time_us not_after;         /* latest start; 0: none */
-    time_us deadline;          /* it has ended by then; 0: none */
-    credit_micro cost_max;     /* 0: no bound */
+    time_us not_after;     /* latest start; 0: none */
+    time_us deadline;      /* it has ended by then; 0: none */
+    credit_micro cost_max; /* 0: no bound */
     enum choose_prefer prefer;
 };
 
@@ -128,8 +128,8 @@ uint32_t choose_single (const struct choose_candidate *candidate, uint32_t count
 /* A queued job gives up its place for another only where that is clearly sooner, so that it does not
  * wander between sites whose answers differ by noise. */
 struct choose_move_policy {
-    duration_us gain;   /* least gain, > 0 */
-    int64_t share_ppm;  /* … and least share of what it still has to wait where it is */
+    duration_us gain;  /* least gain, > 0 */
+    int64_t share_ppm; /* … and least share of what it still has to wait where it is */
 };
 /* stays, goes: expected starts, not before now; TIME_US_NONE: unknown, which never moves a job. */
 bool choose_moves (time_us stays, time_us goes, time_us now,
@@ -139,7 +139,7 @@ bool choose_moves (time_us stays, time_us goes, time_us now,
 struct choose_estimate {
     uint32_t procs;
     duration_us walltime;
-    time_us start;             /* 0: not within the horizon */
+    time_us start; /* 0: not within the horizon */
 };
 
 /* Keeps the cells that can be an answer, by start: none that another covers and that starts no sooner than

@@ -50,17 +50,17 @@ void coalloc_destroy (struct coalloc_record *record)
 
 const char *coalloc_phase_name (enum coalloc_phase phase)
 {
-    static const char *const name[] = {"NEW",    "QUERY", "BACKOFF", "PREPARE", "DECIDE", "COMMIT",
-                                       "READY", "START", "LIVE",    "UNDO",    "ENDED", "REPAIR"};
+    static const char *const name[] = {"NEW",   "QUERY", "BACKOFF", "PREPARE", "DECIDE", "COMMIT",
+                                       "READY", "START", "LIVE",    "UNDO",    "ENDED",  "REPAIR"};
     return (unsigned)phase < sizeof name / sizeof *name ? name[phase] : "?";
 }
 
 const char *coalloc_event_name (enum coalloc_event_kind kind)
 {
-    static const char *const name[] = {"?",        "BEGIN",    "RECOVER",   "TICK",
-                                       "QUERIED",  "PREPARED", "DECIDED",   "COMMITTED",
-                                       "ABORTED",  "READIED",  "STARTED",   "RELEASED",
-                                       "NO_ANSWER", "RUNNING", "PART_ENDED", "CANCEL", "SITE_LOST"};
+    static const char *const name[] = {"?",        "BEGIN",    "RECOVER",   "TICK",    "QUERIED",
+                                       "PREPARED", "DECIDED",  "COMMITTED", "ABORTED", "READIED",
+                                       "STARTED",  "RELEASED", "NO_ANSWER", "RUNNING", "PART_ENDED",
+                                       "CANCEL",   "SITE_LOST"};
     return (unsigned)kind < sizeof name / sizeof *name ? name[kind] : "?";
 }
 /* ---- reports, cancel, silence */
@@ -78,16 +78,19 @@ static void on_part_ended (struct step *s, struct coalloc_part *part)
     struct coalloc_record *record = s->record;
     const struct coalloc_event *event = s->event;
     bool started = part->state == PART_STARTING || part->state == PART_STARTED;
-    bool firm = part->state == PART_FIRM || part->state == PART_READY || part->state == PART_DOUBTED;
+    bool firm =
+        part->state == PART_FIRM || part->state == PART_READY || part->state == PART_DOUBTED;
     if (!started && !firm)
         return;
     s->actions->save = true;
     part->outstanding = false;
     if (event->u.ended.outcome != COALLOC_COMPLETED)
-        step_reason (&record->reason, event->reason.code[0] ? event->reason.code : "ComponentFailed",
-                    "component %s at %s: %s", part->name, part->site, event->reason.text);
+        step_reason (&record->reason,
+                     event->reason.code[0] ? event->reason.code : "ComponentFailed",
+                     "component %s at %s: %s", part->name, part->site, event->reason.text);
     if (firm && event->u.ended.outcome == COALLOC_FAILED && !event->u.ended.lost) {
-        part->state = PART_GONE; /* it failed before the start (its files did not come), and would again */
+        part->state =
+            PART_GONE; /* it failed before the start (its files did not come), and would again */
         step_undo (s, COALLOC_FAILED);
         return;
     }
@@ -98,7 +101,8 @@ static void on_part_ended (struct step *s, struct coalloc_part *part)
     part->state = PART_ENDED;
     part->ended = event->u.ended.outcome;
     if (event->u.ended.lost) {
-        step_undo (s, event->u.ended.outcome == COALLOC_CANCELLED ? COALLOC_CANCELLED : COALLOC_FAILED);
+        step_undo (s, event->u.ended.outcome == COALLOC_CANCELLED ? COALLOC_CANCELLED
+                                                                  : COALLOC_FAILED);
         return;
     }
     step_live (s);

@@ -61,15 +61,15 @@ enum part_state {
     PART_REFUSED = 3,    /* said NO */
     PART_COMMITTING = 4, /* decided; COMMIT not acknowledged */
     PART_FIRM = 5,
-    PART_READY = 6,      /* passed the barrier */
-    PART_STARTING = 7,   /* START sent, no answer */
+    PART_READY = 6,    /* passed the barrier */
+    PART_STARTING = 7, /* START sent, no answer */
     PART_STARTED = 8,
-    PART_ENDED = 9,      /* its job at the site has ended */
+    PART_ENDED = 9, /* its job at the site has ended */
     PART_ABORTING = 10,
     PART_RELEASING = 11,
-    PART_GONE = 12,      /* undone: the site holds nothing */
-    PART_SEEKING = 13,   /* nothing is held; another site is sought for the same moment */
-    PART_DOUBTED = 14,   /* firm where it cannot be started; the same */
+    PART_GONE = 12,    /* undone: the site holds nothing */
+    PART_SEEKING = 13, /* nothing is held; another site is sought for the same moment */
+    PART_DOUBTED = 14, /* firm where it cannot be started; the same */
 };
 
 enum coalloc_outcome {
@@ -85,76 +85,77 @@ struct coalloc_reason {
     char text[COALLOC_TEXT_MAX];
 };
 /* The arguments may point into the old one. */
-void coalloc_reason_set (struct coalloc_reason *reason, const char *code, const char *fmt, va_list ap)
-    __attribute__ ((format (printf, 3, 0)));
+void coalloc_reason_set (struct coalloc_reason *reason, const char *code, const char *fmt,
+                         va_list ap) __attribute__ ((format (printf, 3, 0)));
 
 struct coalloc_part {
     char name[COALLOC_NAME_MAX];
-    char site[COALLOC_NAME_MAX];      /* "" until chosen */
+    char site[COALLOC_NAME_MAX]; /* "" until chosen */
     duration_us offset;
-    duration_us walltime;             /* of the chosen shape */
-    uint32_t shape;                   /* which of its sizes was chosen */
+    duration_us walltime; /* of the chosen shape */
+    uint32_t shape;       /* which of its sizes was chosen */
     enum part_state state;
-    uint32_t attempt;                 /* of Prepare within the transaction, from 1 */
+    uint32_t attempt; /* of Prepare within the transaction, from 1 */
     credit_micro price;
-    enum coalloc_outcome ended;       /* how its job ended, when state is PART_ENDED */
+    enum coalloc_outcome ended; /* how its job ended, when state is PART_ENDED */
     /* next_feasible of the last refusal: feeds the next CHOOSE once. */
     char hint_site[COALLOC_NAME_MAX];
-    time_us hint_start;               /* TIME_US_MAX: not there at all */
+    time_us hint_start; /* TIME_US_MAX: not there at all */
     /* Not durable. */
-    bool outstanding;                 /* an action of this part awaits its answer */
+    bool outstanding; /* an action of this part awaits its answer */
     uint32_t resends;
-    duration_us resend_mono;          /* when to try again, if not outstanding */
-    duration_us sent_mono;            /* first send of the present PREPARE */
-    duration_us lease_end_mono;       /* lower bound, by our monotonic clock */
-    bool asked;                       /* the QUERY under way is about it (REPAIR) */
-    uint32_t doubts;                  /* how often another site was sought for it while it was firm */
+    duration_us resend_mono;    /* when to try again, if not outstanding */
+    duration_us sent_mono;      /* first send of the present PREPARE */
+    duration_us lease_end_mono; /* lower bound, by our monotonic clock */
+    bool asked;                 /* the QUERY under way is about it (REPAIR) */
+    uint32_t doubts;            /* how often another site was sought for it while it was firm */
 };
 
 struct coalloc_record {
     enum coalloc_phase phase;
-    uint32_t tries;                   /* tries at the whole group */
+    uint32_t tries; /* tries at the whole group */
     bool cancel_wanted;
-    bool ran;                         /* some part was seen running */
-    bool decided;                     /* COMMIT was decided for `transaction` */
-    enum coalloc_outcome outcome;     /* what UNDO leads to (COALLOC_OPEN: back to QUERY), or led to */
-    struct coalloc_reason reason;     /* why it waits, is undone, or how it ended */
-    time_us created;                  /* wall; older transactions wait less */
+    bool ran;                     /* some part was seen running */
+    bool decided;                 /* COMMIT was decided for `transaction` */
+    enum coalloc_outcome outcome; /* what UNDO leads to (COALLOC_OPEN: back to QUERY), or led to */
+    struct coalloc_reason reason; /* why it waits, is undone, or how it ended */
+    time_us created;              /* wall; older transactions wait less */
     uint8_t transaction[16];
     uint8_t start_token[COALLOC_TOKEN_LEN];
-    time_us slot_start;               /* the common moment agreed */
-    time_us start_at;                 /* the common moment sent with START */
+    time_us slot_start; /* the common moment agreed */
+    time_us start_at;   /* the common moment sent with START */
     uint32_t part_count;
     struct coalloc_part *part;
     /* Bounds of the job. */
     time_us not_before;
-    time_us not_after;                /* latest start; 0: none */
+    time_us not_after; /* latest start; 0: none */
     time_us deadline;
     time_us expires;
     credit_micro cost_max;
     enum choose_prefer prefer;
     /* Not durable. */
-    duration_us wake_mono;            /* end of a back-off or of an undo's patience; 0: none */
-    duration_us prepare_rtt;          /* smoothed; 0: not measured */
-    time_us resumed;                  /* wall; COMMIT was entered, or a restart: patience begins then */
-    bool seeking;                     /* a QUERY of REPAIR is under way */
+    duration_us wake_mono;   /* end of a back-off or of an undo's patience; 0: none */
+    duration_us prepare_rtt; /* smoothed; 0: not measured */
+    time_us resumed;         /* wall; COMMIT was entered, or a restart: patience begins then */
+    bool seeking;            /* a QUERY of REPAIR is under way */
 };
 
 /* Limits, from the configuration. */
 struct coalloc_policy {
     duration_us lease;
     duration_us lease_margin;
-    duration_us lead;            /* from now to the earliest part's start */
-    duration_us start_margin;    /* least time between START and the common moment after a late barrier */
+    duration_us lead; /* from now to the earliest part's start */
+    duration_us
+        start_margin; /* least time between START and the common moment after a late barrier */
     duration_us barrier_timeout;
     duration_us prepare_timeout;
     duration_us backoff_max;
-    duration_us wait_site_down;  /* between queries while a needed site is away */
-    duration_us resend_first;    /* doubles up to resend_max */
+    duration_us wait_site_down; /* between queries while a needed site is away */
+    duration_us resend_first;   /* doubles up to resend_max */
     duration_us resend_max;
-    duration_us age_unit;        /* a transaction this old waits half as long */
+    duration_us age_unit; /* a transaction this old waits half as long */
     uint32_t tries_max;
-    uint32_t reprepares_max;     /* of one part within a committed transaction */
+    uint32_t reprepares_max; /* of one part within a committed transaction */
 };
 
 struct coalloc_now {
@@ -162,14 +163,14 @@ struct coalloc_now {
     duration_us mono;
     uint64_t random;
     const struct coalloc_policy *policy;
-    bool withhold;               /* of READIED: what the job needs besides the sites is not there yet */
+    bool withhold; /* of READIED: what the job needs besides the sites is not there yet */
 };
 
 enum coalloc_event_kind {
     COALLOC_EV_BEGIN = 1,
-    COALLOC_EV_RECOVER,    /* after a restart */
-    COALLOC_EV_TICK,       /* the wake-up that was asked for */
-    COALLOC_EV_QUERIED,    /* all answers of QUERY are in */
+    COALLOC_EV_RECOVER, /* after a restart */
+    COALLOC_EV_TICK,    /* the wake-up that was asked for */
+    COALLOC_EV_QUERIED, /* all answers of QUERY are in */
     COALLOC_EV_PREPARED,
     COALLOC_EV_DECIDED,
     COALLOC_EV_COMMITTED,
@@ -181,13 +182,13 @@ enum coalloc_event_kind {
     COALLOC_EV_RUNNING,    /* reported by the site */
     COALLOC_EV_PART_ENDED, /* reported by the site */
     COALLOC_EV_CANCEL,
-    COALLOC_EV_SITE_LOST,  /* the part's site keeps nothing of it any more, or will never be heard again */
+    COALLOC_EV_SITE_LOST, /* the part's site keeps nothing of it any more, or will never be heard again */
 };
 
-enum coalloc_query { /* what QUERIED found */
-    COALLOC_QUERY_OFFERS = 0, /* problem is set */
-    COALLOC_QUERY_SITE_DOWN,  /* a part has no site that answers now; reason says which */
-    COALLOC_QUERY_NEVER,      /* a part can never run; reason says which and why */
+enum coalloc_query {                           /* what QUERIED found */
+                     COALLOC_QUERY_OFFERS = 0, /* problem is set */
+                     COALLOC_QUERY_SITE_DOWN, /* a part has no site that answers now; reason says which */
+                     COALLOC_QUERY_NEVER, /* a part can never run; reason says which and why */
 };
 
 enum coalloc_commit { COALLOC_FIRM = 1, COALLOC_EXPIRED, COALLOC_ABORTED, COALLOC_UNKNOWN };
@@ -202,15 +203,15 @@ struct coalloc_event {
     union {
         struct {
             enum coalloc_query found;
-            struct choose_problem *problem;    /* offers; hints and bounds are added by the step */
-            const char *const *site_name;      /* by site number */
-            uint8_t transaction[16];           /* fresh */
+            struct choose_problem *problem; /* offers; hints and bounds are added by the step */
+            const char *const *site_name;   /* by site number */
+            uint8_t transaction[16];        /* fresh */
             uint8_t start_token[COALLOC_TOKEN_LEN]; /* fresh */
         } queried;
         struct {
             bool granted;
-            bool unfunded;                     /* NO for want of credits: final */
-            time_us next_feasible;             /* 0: none in the site's horizon */
+            bool unfunded;         /* NO for want of credits: final */
+            time_us next_feasible; /* 0: none in the site's horizon */
             duration_us lease_left;
             credit_micro amount;
         } prepared;
@@ -228,24 +229,24 @@ struct coalloc_event {
         } started;
         struct {
             bool yes;
-            bool started;                      /* by an earlier coordinator */
-            bool unable;                       /* NO: a node is lost and no other is free */
-            bool gone;                         /* NO: nothing of it is there */
+            bool started; /* by an earlier coordinator */
+            bool unable;  /* NO: a node is lost and no other is free */
+            bool gone;    /* NO: nothing of it is there */
         } readied;
         struct {
-            bool started;                      /* it had run */
+            bool started; /* it had run */
         } released;
         struct {
             enum coalloc_outcome outcome;
-            bool lost;                         /* taken away, not ended by itself */
+            bool lost; /* taken away, not ended by itself */
         } ended;
     } u;
 };
 
 enum coalloc_action_kind {
-    COALLOC_DO_QUERY = 1,  /* the parts of coalloc_seeks, all candidate sites; then QUERIED */
+    COALLOC_DO_QUERY = 1, /* the parts of coalloc_seeks, all candidate sites; then QUERIED */
     COALLOC_DO_PREPARE,
-    COALLOC_DO_DECIDE,     /* propose `proposal` to the decision log; then DECIDED. In REPAIR once more */
+    COALLOC_DO_DECIDE, /* propose `proposal` to the decision log; then DECIDED. In REPAIR once more */
     COALLOC_DO_COMMIT,
     COALLOC_DO_ABORT,
     COALLOC_DO_READY,
@@ -261,8 +262,8 @@ struct coalloc_action {
 };
 
 struct coalloc_actions {
-    bool save;            /* make the record durable before performing the actions */
-    duration_us wake;     /* step TICK after this long; INT64_MAX: no need */
+    bool save;        /* make the record durable before performing the actions */
+    duration_us wake; /* step TICK after this long; INT64_MAX: no need */
     uint32_t count;
     struct coalloc_action action[COALLOC_ACTIONS_MAX];
 };

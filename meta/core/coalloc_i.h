@@ -27,7 +27,8 @@ time_us step_slot_first (const struct coalloc_record *record); /* when the first
 bool step_all_in (const struct coalloc_record *record, enum part_state state);
 bool step_any_in (const struct coalloc_record *record, enum part_state state);
 /* The request that a part in this state waits to see answered; 0: none. */
-enum coalloc_action_kind step_pending (const struct coalloc_record *record, const struct coalloc_part *part);
+enum coalloc_action_kind step_pending (const struct coalloc_record *record,
+                                       const struct coalloc_part *part);
 /* Puts a part into a state and sends the request that belongs to it. */
 void step_enter (struct step *s, uint32_t p, enum part_state state);
 void step_later (struct step *s, struct coalloc_part *part);
@@ -46,7 +47,8 @@ void step_decide (struct step *s, enum decision proposal);
 /* What a refusal says of the site feeds the next CHOOSE; 0: not there at all. */
 void step_hint (struct coalloc_part *part, time_us next_feasible);
 /* This part is where that offer is, as one more attempt. */
-void step_place (struct step *s, struct coalloc_part *part, const struct choose_offer *offer, uint32_t attempt);
+void step_place (struct step *s, struct coalloc_part *part, const struct choose_offer *offer,
+                 uint32_t attempt);
 /* The bound that the part's last refusal puts on this offer. */
 void step_hinted (const struct step *s, struct choose_offer *offer);
 void step_on_queried (struct step *s);
@@ -56,7 +58,7 @@ bool step_overdue (const struct step *s, const struct coalloc_part *part);
 void step_gave_up (struct step *s, struct coalloc_part *part);
 
 /* coalloc_start.c */
-void step_firm_check (struct step *s); /* goes on when every part is firm */
+void step_firm_check (struct step *s);       /* goes on when every part is firm */
 time_us step_barrier (const struct step *s); /* when it opens */
 /* How long until firm parts are looked after again: half of what is left until the barrier opens. */
 duration_us step_look (const struct step *s);

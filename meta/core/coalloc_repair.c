@@ -100,13 +100,15 @@ static void none_found (struct step *s, const char *why)
     struct coalloc_record *record = s->record;
     if (step_any_in (record, PART_SEEKING)) {
         struct coalloc_reason was = record->reason;
-        step_reason (&record->reason, was.code, "%s; not elsewhere at that time: %s", was.text, why);
+        step_reason (&record->reason, was.code, "%s; not elsewhere at that time: %s", was.text,
+                     why);
         step_undo (s, COALLOC_OPEN);
         return;
     }
     for (uint32_t p = 0; p < record->part_count; p++)
         if (record->part[p].state == PART_DOUBTED)
-            record->part[p].state = PART_FIRM; /* its node may come back until the barrier's time is over */
+            record->part[p].state =
+                PART_FIRM; /* its node may come back until the barrier's time is over */
     leave (s);
 }
 

@@ -23,7 +23,8 @@ static void prepare_next (struct step *s)
         step_enter (s, next, PART_PREPARING);
 }
 
-void step_place (struct step *s, struct coalloc_part *part, const struct choose_offer *offer, uint32_t attempt)
+void step_place (struct step *s, struct coalloc_part *part, const struct choose_offer *offer,
+                 uint32_t attempt)
 {
     snprintf (part->site, sizeof part->site, "%s", s->event->u.queried.site_name[offer->site]);
     part->price = offer->price;
@@ -39,7 +40,8 @@ void step_hinted (const struct step *s, struct choose_offer *offer)
 {
     const struct coalloc_part *part = &s->record->part[offer->part];
     offer->not_before = TIME_US_NONE;
-    if (part->hint_site[0] && strcmp (part->hint_site, s->event->u.queried.site_name[offer->site]) == 0)
+    if (part->hint_site[0] &&
+        strcmp (part->hint_site, s->event->u.queried.site_name[offer->site]) == 0)
         offer->not_before = part->hint_start;
 }
 
@@ -89,8 +91,9 @@ void step_on_queried (struct step *s)
     if (record->phase != COALLOC_QUERY)
         return;
     if (record->expires && s->now->wall > record->expires) {
-        step_reason (&record->reason, "Expired", "the job's time for a first acceptance has passed%s%s",
-                    record->reason.text[0] ? "; last: " : "", record->reason.text);
+        step_reason (&record->reason, "Expired",
+                     "the job's time for a first acceptance has passed%s%s",
+                     record->reason.text[0] ? "; last: " : "", record->reason.text);
         step_end (s, COALLOC_REFUSED);
         return;
     }
@@ -102,8 +105,8 @@ void step_on_queried (struct step *s)
     if (event->u.queried.found == COALLOC_QUERY_SITE_DOWN) {
         record->reason = event->reason;
         step_wait (s, s->now->policy->wait_site_down / 2 +
-                         (duration_us)(s->now->random %
-                                       (uint64_t)(s->now->policy->wait_site_down / 2 + 1)));
+                          (duration_us)(s->now->random %
+                                        (uint64_t)(s->now->policy->wait_site_down / 2 + 1)));
         return;
     }
     record->tries++;
@@ -141,10 +144,11 @@ static void all_prepared (struct step *s)
             first_end = record->part[p].lease_end_mono;
     if (s->now->mono >= first_end - s->now->policy->lease_margin) {
         step_reason (&record->reason, "LeaseEnded",
-                    "the sites' answers took longer than their leases allow");
+                     "the sites' answers took longer than their leases allow");
         step_undo (s, COALLOC_OPEN);
     } else if (s->now->wall >= step_slot_first (record)) {
-        step_reason (&record->reason, "SlotPassed", "the slot began before every site had answered");
+        step_reason (&record->reason, "SlotPassed",
+                     "the slot began before every site had answered");
         step_undo (s, COALLOC_OPEN);
     } else {
         step_decide (s, DECISION_COMMIT);
@@ -170,8 +174,8 @@ static void prepare_refused (struct step *s, struct coalloc_part *part)
         return;
     }
     step_reason (&record->reason, event->reason.code[0] ? event->reason.code : "Refused",
-                "component %s at %s: %s", part->name, part->site,
-                event->reason.text[0] ? event->reason.text : "refused");
+                 "component %s at %s: %s", part->name, part->site,
+                 event->reason.text[0] ? event->reason.text : "refused");
     if (record->decided && !event->u.prepared.unfunded)
         step_repair (s, part);
     else
@@ -223,7 +227,7 @@ void step_on_decided (struct step *s)
     if (s->event->u.decided.decision != DECISION_COMMIT) {
         if (!record->reason.code[0] || strcmp (record->reason.code, "Preparing") == 0)
             step_reason (&record->reason, "CoordinatorRestarted",
-                        "the metascheduler restarted before the decision");
+                         "the metascheduler restarted before the decision");
         step_undo (s, COALLOC_OPEN);
         return;
     }
@@ -252,7 +256,7 @@ bool step_overdue (const struct step *s, const struct coalloc_part *part)
 void step_gave_up (struct step *s, struct coalloc_part *part)
 {
     step_reason (&s->record->reason, "SiteDown", "component %s: site %s did not answer PREPARE",
-                part->name, part->site);
+                 part->name, part->site);
     step_hint (part, 0);
     if (s->record->decided) /* should it hold something after all, then until its lease ends */
         step_repair (s, part);

@@ -29,8 +29,8 @@ static void commit_lost (struct step *s, struct coalloc_part *part)
         step_enter (s, p, PART_PREPARING);
         return;
     }
-    step_reason (&record->reason, "LeaseExpired", "component %s at %s: its hold ended before COMMIT",
-                part->name, part->site);
+    step_reason (&record->reason, "LeaseExpired",
+                 "component %s at %s: its hold ended before COMMIT", part->name, part->site);
     step_repair (s, part);
 }
 
@@ -73,7 +73,7 @@ void step_on_readied (struct step *s, struct coalloc_part *part)
     }
     if (!s->event->u.readied.yes) {
         step_reason (&record->reason, "NotReady", "component %s at %s: %s", part->name, part->site,
-                    s->event->reason.text);
+                     s->event->reason.text);
         if (s->event->u.readied.gone)
             step_repair (s, part);
         else if (s->event->u.readied.unable)
@@ -144,6 +144,6 @@ void step_on_started (struct step *s, struct coalloc_part *part)
     }
     bool none_ran = !record->ran && s->now->wall < record->start_at + step_offset_min (record);
     step_reason (&record->reason, "StartRefused", "component %s at %s: %s", part->name, part->site,
-                s->event->reason.text);
+                 s->event->reason.text);
     step_undo (s, none_ran ? COALLOC_OPEN : COALLOC_FAILED);
 }

@@ -23,7 +23,8 @@ duration_us coalloc_backoff (duration_us base, duration_us max, uint32_t tries, 
     return (duration_us)(random % (uint64_t)ceiling);
 }
 
-void coalloc_reason_set (struct coalloc_reason *reason, const char *code, const char *fmt, va_list ap)
+void coalloc_reason_set (struct coalloc_reason *reason, const char *code, const char *fmt,
+                         va_list ap)
 {
     struct coalloc_reason fresh;
     snprintf (fresh.code, sizeof fresh.code, "%s", code);
@@ -83,7 +84,7 @@ bool step_any_in (const struct coalloc_record *record, enum part_state state)
 }
 
 enum coalloc_action_kind step_pending (const struct coalloc_record *record,
-                                            const struct coalloc_part *part)
+                                       const struct coalloc_part *part)
 {
     switch (part->state) {
     case PART_PREPARING:
@@ -106,7 +107,8 @@ enum coalloc_action_kind step_pending (const struct coalloc_record *record,
 bool coalloc_awaits (const struct coalloc_record *record, const struct coalloc_action *action)
 {
     const struct coalloc_part *part = &record->part[action->part];
-    return part->outstanding && part->attempt == action->attempt && step_pending (record, part) == action->kind;
+    return part->outstanding && part->attempt == action->attempt &&
+           step_pending (record, part) == action->kind;
 }
 
 /* Puts a part into a state and sends the request that belongs to it. */
@@ -133,7 +135,8 @@ void step_enter (struct step *s, uint32_t p, enum part_state state)
 void step_later (struct step *s, struct coalloc_part *part)
 {
     duration_us wait = s->now->policy->resend_first;
-    if (step_pending (s->record, part) == COALLOC_DO_READY && step_look (s) > 0) { /* there is time */
+    if (step_pending (s->record, part) == COALLOC_DO_READY &&
+        step_look (s) > 0) { /* there is time */
         step_enter (s, (uint32_t)(part - s->record->part), PART_FIRM);
         return;
     }
@@ -193,14 +196,14 @@ void step_retry (struct step *s)
     struct coalloc_record *record = s->record;
     const struct coalloc_policy *policy = s->now->policy;
     if (record->tries >= policy->tries_max) {
-        step_reason (&record->reason, record->reason.code, "no co-reservation in %u tries; last: %s",
-                    record->tries, record->reason.text);
+        step_reason (&record->reason, record->reason.code,
+                     "no co-reservation in %u tries; last: %s", record->tries, record->reason.text);
         step_end (s, COALLOC_REFUSED);
         return;
     }
-    step_wait (s, coalloc_backoff (record->prepare_rtt, policy->backoff_max, record->tries,
-                                  s->now->wall - record->created, policy->age_unit,
-                                  s->now->random));
+    step_wait (s,
+               coalloc_backoff (record->prepare_rtt, policy->backoff_max, record->tries,
+                                s->now->wall - record->created, policy->age_unit, s->now->random));
 }
 
 void step_undo_finish (struct step *s)
@@ -226,8 +229,7 @@ void step_undo (struct step *s, enum coalloc_outcome outcome)
     if (record->outcome == COALLOC_OPEN && record->ran)
         record->outcome = COALLOC_FAILED; /* what ran does not run again */
     /* What was never decided is gone at the latest with its lease: do not wait for the dead. */
-    record->wake_mono =
-        s->now->mono + s->now->policy->lease + s->now->policy->lease_margin;
+    record->wake_mono = s->now->mono + s->now->policy->lease + s->now->policy->lease_margin;
     s->actions->save = true;
     for (uint32_t p = 0; p < record->part_count; p++) {
         switch (record->part[p].state) {

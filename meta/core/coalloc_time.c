@@ -19,7 +19,7 @@ static void no_show (struct step *s, enum coalloc_outcome outcome, const char *w
                 step_reason (&record->reason, "NoShow", "%s", record->reason.text);
             else
                 step_reason (&record->reason, "NoShow", "component %s: site %s did not answer %s",
-                            part->name, part->site, what);
+                             part->name, part->site, what);
             break;
         }
     }

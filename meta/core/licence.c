@@ -26,7 +26,8 @@ static uint32_t change_add (struct licence_change *out, uint32_t n, const struct
     return n;
 }
 
-static uint32_t put (struct choose_interval *out, uint32_t n, uint32_t most, time_us begin, time_us end)
+static uint32_t put (struct choose_interval *out, uint32_t n, uint32_t most, time_us begin,
+                     time_us end)
 {
     if (begin <= end && n < most)
         out[n++] = (struct choose_interval){begin, end};
@@ -62,8 +63,9 @@ uint32_t licence_starts (const struct licence_booking *booking, uint32_t count, 
     return put (out, n, most, next, until);
 }
 
-uint32_t licence_both (const struct choose_interval *a, uint32_t a_count, const struct choose_interval *b,
-                       uint32_t b_count, struct choose_interval *out, uint32_t most)
+uint32_t licence_both (const struct choose_interval *a, uint32_t a_count,
+                       const struct choose_interval *b, uint32_t b_count,
+                       struct choose_interval *out, uint32_t most)
 {
     uint32_t n = 0;
     for (uint32_t i = 0, k = 0; i < a_count && k < b_count;) {

@@ -14,7 +14,7 @@
 #include "meta/core/choose.h"
 
 struct licence_booking {
-    uint32_t licence;   /* index into the table of the grid's licences */
+    uint32_t licence; /* index into the table of the grid's licences */
     uint32_t count;
     time_us begin, end; /* [begin, end) */
     uint64_t owner;     /* number of the job, from 1 */
@@ -25,8 +25,8 @@ struct licence_booking {
 /* One licence as a job needs it. */
 struct licence_need {
     uint32_t licence;
-    uint32_t count;     /* of it, at each instant of the run */
-    uint32_t total;     /* that exist */
+    uint32_t count; /* of it, at each instant of the run */
+    uint32_t total; /* that exist */
 };
 
 /* A moment at which it changes how many are booked. The functions below that take some need room for two
@@ -50,8 +50,9 @@ uint32_t licence_starts (const struct licence_booking *booking, uint32_t count, 
                          uint32_t most);
 
 /* What is in both; ascending, disjoint, at most `most`. Returns how many. */
-uint32_t licence_both (const struct choose_interval *a, uint32_t a_count, const struct choose_interval *b,
-                       uint32_t b_count, struct choose_interval *out, uint32_t most);
+uint32_t licence_both (const struct choose_interval *a, uint32_t a_count,
+                       const struct choose_interval *b, uint32_t b_count,
+                       struct choose_interval *out, uint32_t most);
 
 /* How many may be running now, apart from those of `except`. */
 uint64_t licence_in_use (const struct licence_booking *booking, uint32_t count, uint32_t licence,

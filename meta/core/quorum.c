@@ -62,7 +62,8 @@ uint64_t quorum_version (const uint64_t *has, uint32_t members)
     return best;
 }
 
-void inquiry_begin (struct inquiry *inquiry, uint32_t members, uint32_t self, const struct vote *own)
+void inquiry_begin (struct inquiry *inquiry, uint32_t members, uint32_t self,
+                    const struct vote *own)
 {
     *inquiry = (struct inquiry){.members = members, .self = self, .seen = own->promised};
     inquiry_again (inquiry);

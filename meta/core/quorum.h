@@ -52,7 +52,8 @@ struct inquiry {
     struct vote best; /* of those */
 };
 
-void inquiry_begin (struct inquiry *inquiry, uint32_t members, uint32_t self, const struct vote *own);
+void inquiry_begin (struct inquiry *inquiry, uint32_t members, uint32_t self,
+                    const struct vote *own);
 /* Another round, above all that was seen: some did not answer or said no. */
 void inquiry_again (struct inquiry *inquiry);
 /* An answer at that ballot. *best: its state goes on, as far as is known. True: enough have promised. */

@@ -133,7 +133,9 @@ static void face_set (struct gridjob *job)
 
 static int group_job_inserting (struct gridjob *job, struct err *err)
 {
-    return job->record ? metastore_coalloc_save (job->metad->store, job->number, METASTORE_PRESENT, job->record, err) : 0;
+    return job->record ? metastore_coalloc_save (job->metad->store, job->number, METASTORE_PRESENT,
+                                                 job->record, err)
+                       : 0;
 }
 
 static int group_job_saving (struct gridjob *job, bool with_record, struct err *err)
@@ -198,9 +200,8 @@ static void step_log (const struct gridjob *job, const struct coalloc_record *re
         return;
     log_event (job->metad->log, LOG_LEVEL_INFO, "coalloc", "phase",
                "job=%s%s event=%s from=%s to=%s try=%u code=%s reason=%s", job->id,
-               other ? " other_slot=1" : "",
-               coalloc_event_name (event->kind), coalloc_phase_name (before),
-               coalloc_phase_name (record->phase), record->tries,
+               other ? " other_slot=1" : "", coalloc_event_name (event->kind),
+               coalloc_phase_name (before), coalloc_phase_name (record->phase), record->tries,
                record->reason.code[0] ? record->reason.code : "-",
                log_quote (record->reason.text, quoted, sizeof quoted));
 }
@@ -240,10 +241,12 @@ static bool may_step (struct gridjob *job)
 }
 
 /* How long until the part's site is lost to it; INT64_MAX: never, or it does not matter any more. */
-static duration_us part_lost_in (const struct gridjob *job, const struct coalloc_record *record, uint32_t p)
+static duration_us part_lost_in (const struct gridjob *job, const struct coalloc_record *record,
+                                 uint32_t p)
 {
-    return record && coalloc_minds_site (record->part[p].state) ? loss_due (job, record->part[p].site)
-                                                                : INT64_MAX;
+    return record && coalloc_minds_site (record->part[p].state)
+               ? loss_due (job, record->part[p].site)
+               : INT64_MAX;
 }
 
 /* The next moment at which there is something to do. */
@@ -255,7 +258,8 @@ static void timer_set (struct gridjob *job)
         if (wake[i] && wake[i] - now < wait)
             wait = wake[i] > now ? wake[i] - now : 0;
     for (uint32_t p = 0; p < job->part_count; p++) {
-        duration_us lost = part_lost_in (job, job->record, p), other = part_lost_in (job, job->slide, p);
+        duration_us lost = part_lost_in (job, job->record, p),
+                    other = part_lost_in (job, job->slide, p);
         lost = other < lost ? other : lost;
         wait = lost < wait ? lost : wait;
     }
@@ -266,7 +270,8 @@ static void timer_set (struct gridjob *job)
 /* An earlier slot that is not wanted any more is given up. */
 static void surplus_drop (struct gridjob *job)
 {
-    struct coalloc_event event = {.kind = COALLOC_EV_CANCEL, .reason = {"Moved", "the group has another slot"}};
+    struct coalloc_event event = {.kind = COALLOC_EV_CANCEL,
+                                  .reason = {"Moved", "the group has another slot"}};
     if (slide_surplus (job))
         group_step (job, job->slide, &event);
 }
@@ -290,7 +295,8 @@ void group_step (struct gridjob *job, struct coalloc_record *record, struct coal
 {
     struct metad *metad = job->metad;
     struct coalloc_now now = {clock_now_us (), clock_monotonic_us (), 0, &metad->config->policy,
-                              event->kind == COALLOC_EV_READIED && gridlicence_withhold (job, record)};
+                              event->kind == COALLOC_EV_READIED &&
+                                  gridlicence_withhold (job, record)};
     struct coalloc_actions actions;
     enum coalloc_phase before = record->phase;
     bool decided_before = record->decided;
@@ -307,7 +313,8 @@ void group_step (struct gridjob *job, struct coalloc_record *record, struct coal
     }
     bool over = before != record->phase &&
                 (record->phase == COALLOC_ENDED || record->phase == COALLOC_BACKOFF);
-    const struct coalloc_record seen = *record; /* for the log: it may be forgotten before it is durable */
+    const struct coalloc_record seen =
+        *record; /* for the log: it may be forgotten before it is durable */
     const bool other = record == job->slide;
     bool again = actions.save && record == job->record && begin_again (job);
     if (actions.save) {
@@ -387,11 +394,12 @@ static bool lost_parts (struct gridjob *job)
         struct coalloc_record *record[] = {job->record, job->slide};
         for (int r = 0; r < 2; r++) {
             struct coalloc_event event = {.kind = COALLOC_EV_SITE_LOST, .part = p};
-            if ((record[r] != job->record && record[r] != job->slide) || part_lost_in (job, record[r], p) > 0)
+            if ((record[r] != job->record && record[r] != job->slide) ||
+                part_lost_in (job, record[r], p) > 0)
                 continue;
             snprintf (event.reason.code, sizeof event.reason.code, LOSS_CODE);
-            text_printf (event.reason.text, sizeof event.reason.text, "site %s has been silent for too long",
-                      record[r]->part[p].site);
+            text_printf (event.reason.text, sizeof event.reason.text,
+                         "site %s has been silent for too long", record[r]->part[p].site);
             group_step (job, record[r], &event);
             if (job_live (metad, number) != job || job->reloaded || job_ended (job))
                 return false;
@@ -456,10 +464,10 @@ static bool ended_event (const JobInfo *info, struct coalloc_event *event)
     }
     if (!event->reason.text[0])
         text_printf (event->reason.text, sizeof event->reason.text, "%s, exit code %d",
-                  info->state == NUI__LOCAL__V1__JOB_STATE__JOB_TIMEOUT
-                      ? "ran into its wallclock limit"
-                      : "ended",
-                  info->exit_code);
+                     info->state == NUI__LOCAL__V1__JOB_STATE__JOB_TIMEOUT
+                         ? "ran into its wallclock limit"
+                         : "ended",
+                     info->exit_code);
     return true;
 }
 
@@ -494,7 +502,8 @@ static void group_recover (struct gridjob *job)
     }
     group_step (job, job->record, &event);
     /* What was heard before the crash, but perhaps not yet stepped. */
-    for (uint32_t p = 0; job_live (metad, number) == job && !job->reloaded && p < job->part_count; p++)
+    for (uint32_t p = 0; job_live (metad, number) == job && !job->reloaded && p < job->part_count;
+         p++)
         if (job->part[p].info)
             group_heard (job, p);
 }

@@ -43,7 +43,8 @@ static struct coalloc_record *call_record (const struct gridjob *job, const stru
     if (call->kind == COALLOC_DO_QUERY)
         return record[call->slide];
     for (int i = 0; i < 2; i++)
-        if (record[i] && memcmp (record[i]->transaction, call->transaction, sizeof call->transaction) == 0)
+        if (record[i] &&
+            memcmp (record[i]->transaction, call->transaction, sizeof call->transaction) == 0)
             return record[i];
     return NULL;
 }
@@ -111,8 +112,7 @@ static void answer_take (struct gridjob *job, const struct group_call *call,
         break;
     case COALLOC_DO_ABORT:
         event->kind = COALLOC_EV_ABORTED;
-        event->u.aborted.refused_firm =
-            ((const Nui__Local__V1__AbortReply *)message)->refused_firm;
+        event->u.aborted.refused_firm = ((const Nui__Local__V1__AbortReply *)message)->refused_firm;
         break;
     case COALLOC_DO_READY: {
         const Nui__Local__V1__ReadyReply *reply = (const Nui__Local__V1__ReadyReply *)message;
@@ -167,7 +167,8 @@ static void failure_take (const struct group_call *call, struct coalloc_event *e
 }
 
 /* The site has heard of a newer leader. (A PREPARE may be refused so for other reasons.) */
-static bool fenced (const struct gridjob *job, const struct group_call *call, const struct rpc_result *result)
+static bool fenced (const struct gridjob *job, const struct group_call *call,
+                    const struct rpc_result *result)
 {
     return job->lead && result->status == RPC_ABORTED && call->kind != COALLOC_DO_PREPARE;
 }
@@ -180,8 +181,8 @@ static void call_done (void *arg, const struct rpc_result *result)
     if (record && fenced (job, call, result)) {
         lead_take (call->metad, call->number); /* or hears who does */
     } else if (record) {
-        struct coalloc_event event = {.transaction = call->transaction, .part = call->part,
-                                      .attempt = call->attempt};
+        struct coalloc_event event = {
+            .transaction = call->transaction, .part = call->part, .attempt = call->attempt};
         if (result->status == RPC_OK)
             answer_take (job, call, &event, result->reply);
         else
@@ -246,8 +247,10 @@ static void prepare_send (struct gridjob *job, const struct coalloc_record *reco
     request.part = part;
     request.envelope = seal_envelope (job, action->part, record->part[action->part].site,
                                       clock_now_us () + SEAL_PREPARE, arena);
-    if (!request.envelope) { /* its end came after the QUERY, which waits for one: a message that was lost */
-        log_event (job->metad->log, LOG_LEVEL_WARN, "seal", "not_prepared", "job=%s why=\"" SEAL_KEYLESS "\"", job->id);
+    if (!request
+             .envelope) { /* its end came after the QUERY, which waits for one: a message that was lost */
+        log_event (job->metad->log, LOG_LEVEL_WARN, "seal", "not_prepared",
+                   "job=%s why=\"" SEAL_KEYLESS "\"", job->id);
         arena_destroy (arena);
         return;
     }
@@ -257,8 +260,8 @@ static void prepare_send (struct gridjob *job, const struct coalloc_record *reco
     request.contact_us = job->contact_us;
     request.shape = record->part[action->part].shape;
     request.start_token_hash = (ProtobufCBinaryData){sizeof hash, hash};
-    request.grid_licences = gridlicence_named (job->metad, job->job->components[action->part], arena,
-                                               &request.n_grid_licences);
+    request.grid_licences = gridlicence_named (job->metad, job->job->components[action->part],
+                                               arena, &request.n_grid_licences);
     part_send (job, record, action, "Prepare", &request.base);
     arena_destroy (arena);
 }
@@ -361,7 +364,8 @@ static void survey_take (struct gridjob *job, struct coalloc_record *record, str
             survey->bank_refused ? COALLOC_QUERY_NEVER : COALLOC_QUERY_SITE_DOWN;
         event.reason = survey->bank;
     }
-    if (event.u.queried.found == COALLOC_QUERY_OFFERS && !seal_has_key (metad)) { /* no site could hold for it */
+    if (event.u.queried.found == COALLOC_QUERY_OFFERS &&
+        !seal_has_key (metad)) { /* no site could hold for it */
         event.u.queried.found = COALLOC_QUERY_SITE_DOWN;
         event.reason = (struct coalloc_reason){"BankDown", SEAL_KEYLESS};
     }
@@ -398,8 +402,8 @@ static void query_perform (struct gridjob *job, const struct coalloc_record *rec
     for (uint32_t i = 0; i < all; i++)
         if (coalloc_seeks (record, pair[i].part))
             pair[count++] = pair[i];
-    survey_start (job->metad, job->envelope, job->job, pair, count, record->tries,
-                  survey_done, call_new (job, record, &action));
+    survey_start (job->metad, job->envelope, job->job, pair, count, record->tries, survey_done,
+                  call_new (job, record, &action));
     arena_destroy (arena);
 }
 
@@ -413,8 +417,7 @@ static void decided (void *arg, enum decision decision, bool failed)
     if (record && failed) { /* nothing is known: take what is on disk and ask again */
         job_reload (call->metad, call->number);
     } else if (record) {
-        struct coalloc_event event = {.kind = COALLOC_EV_DECIDED,
-                                      .transaction = call->transaction};
+        struct coalloc_event event = {.kind = COALLOC_EV_DECIDED, .transaction = call->transaction};
         event.u.decided.decision = decision;
         group_step (job, record, &event);
     }
@@ -426,7 +429,8 @@ static void decide_perform (struct gridjob *job, const struct coalloc_record *re
 {
     struct metad *metad = job->metad;
     struct decision_ask ask = {record->transaction, action->proposal};
-    metad->decisions.ops->propose (metad->decisions.self, &ask, decided, call_new (job, record, action));
+    metad->decisions.ops->propose (metad->decisions.self, &ask, decided,
+                                   call_new (job, record, action));
 }
 
 /* ---- all of a step */
@@ -437,7 +441,8 @@ static void part_voted (void *arg, uint64_t as)
     struct group_call *call = arg;
     struct gridjob *job = as ? call_job (call) : NULL;
     struct coalloc_record *record = job ? call_record (job, call) : NULL;
-    struct coalloc_action action = {.kind = call->kind, .part = call->part, .attempt = call->attempt};
+    struct coalloc_action action = {
+        .kind = call->kind, .part = call->part, .attempt = call->attempt};
     if (record && coalloc_awaits (record, &action))
         part_perform (job, record, &action);
     free (call);

@@ -12,7 +12,8 @@ void group_step (struct gridjob *job, struct coalloc_record *record, struct coal
 /* group_call.c: does what a step asked for. The job may be gone after it. */
 void group_perform (struct gridjob *job, struct coalloc_record *record,
                     const struct coalloc_actions *actions);
-void group_reason (struct coalloc_reason *out, const Nui__Common__V1__Reason *reason); /* NULL: none */
+void group_reason (struct coalloc_reason *out,
+                   const Nui__Common__V1__Reason *reason); /* NULL: none */
 
 /* ---- slide.c */
 

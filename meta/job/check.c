@@ -21,8 +21,8 @@ int job_check (const JobMessage *job, const char *grid, struct err *err)
     if (strlen (job->name) > 255 || (job->account[0] && name_check ("account", job->account, err)))
         return err_set (err, ERR_INVALID, "the job's name or account is not a name");
     if (job->prefer[0] && strcmp (job->prefer, "earliest") && strcmp (job->prefer, "cheapest"))
-        return err_set (err, ERR_INVALID, "'%.40s' is not what a job may prefer: earliest or cheapest",
-                        job->prefer);
+        return err_set (err, ERR_INVALID,
+                        "'%.40s' is not what a job may prefer: earliest or cheapest", job->prefer);
     if (retry_check (job, err) || loss_check (job, err))
         return ERR_INVALID;
     for (size_t i = 0; i < job->n_components; i++) {
@@ -72,7 +72,8 @@ static int req_fits (const Nui__Common__V1__Req *req, const struct site *site, s
                         (unsigned long long)(on_node * jobcheck_per_task (req)), site->name,
                         site->procs_per_node);
     if (site->memory_per_node_mb && req->memory_mb > site->memory_per_node_mb / (int64_t)on_node)
-        return err_set (err, ERR_LIMIT, "needs %lld MB for each of %llu tasks on a node, %s has %lld",
+        return err_set (err, ERR_LIMIT,
+                        "needs %lld MB for each of %llu tasks on a node, %s has %lld",
                         (long long)req->memory_mb, (unsigned long long)on_node, site->name,
                         (long long)site->memory_per_node_mb);
     for (size_t f = 0; f < req->n_features; f++)
@@ -96,7 +97,8 @@ int component_fits (const ComponentMessage *component, uint64_t procs, const str
     return 0;
 }
 
-int component_fits_some (const ComponentMessage *component, const struct site *site, struct err *err)
+int component_fits_some (const ComponentMessage *component, const struct site *site,
+                         struct err *err)
 {
     for (uint32_t s = 1; s <= component->n_shapes; s++)
         if (component_fits (component, jobcheck_procs (component, s), site, NULL) == 0)

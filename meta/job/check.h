@@ -14,7 +14,8 @@ int job_check_runnable (const JobMessage *job, struct err *err);
 int component_fits (const ComponentMessage *component, uint64_t procs, const struct site *site,
                     struct err *err);
 /* In any of its sizes; else what forbids the first. */
-int component_fits_some (const ComponentMessage *component, const struct site *site, struct err *err);
+int component_fits_some (const ComponentMessage *component, const struct site *site,
+                         struct err *err);
 /* What comes first for its owner. */
 enum choose_prefer job_prefer (const JobMessage *job);
 /* Whether the component may run on the site (its list is empty or names it). */

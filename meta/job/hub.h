@@ -37,17 +37,17 @@ struct site {
     bool configured;
     uint32_t procs, nodes, procs_per_node; /* of the report: all, all, most */
     int64_t memory_per_node_mb;            /* most; 0: not known */
-    SiteReport *report;        /* the last one, without events; NULL: never in this life */
+    SiteReport *report;            /* the last one, without events; NULL: never in this life */
     struct choose_estimate *table; /* its start estimates, pruned */
     uint32_t cells;
     duration_us reported_mono;
-    time_us reported_us;       /* 0: never */
-    duration_us clock_ahead;   /* its clock, when it reported */
+    time_us reported_us;     /* 0: never */
+    duration_us clock_ahead; /* its clock, when it reported */
     char name[COALLOC_NAME_MAX];
     struct link *link;
-    uint64_t acked;            /* events applied */
-    struct site_inquiry *inquiry; /* svc/inquire.h; one allocation; NULL: none */
-    bool told_lost;            /* svc/hooks.c */
+    uint64_t acked;                 /* events applied */
+    struct site_inquiry *inquiry;   /* svc/inquire.h; one allocation; NULL: none */
+    bool told_lost;                 /* svc/hooks.c */
     char machine[COALLOC_NAME_MAX]; /* by its last answer, for the bank */
 };
 
@@ -76,18 +76,18 @@ struct metad_part {
     void (*leading) (struct metad *metad);
 };
 
-#define parts_tell(metad, event, ...)                                                                    \
-    do {                                                                                                 \
-        for (const struct metad_part *const *part_ = (metad)->parts; *part_; part_++)                    \
-            if ((*part_)->event)                                                                         \
-                (*part_)->event (__VA_ARGS__);                                                           \
+#define parts_tell(metad, event, ...)                                                              \
+    do {                                                                                           \
+        for (const struct metad_part *const *part_ = (metad)->parts; *part_; part_++)              \
+            if ((*part_)->event)                                                                   \
+                (*part_)->event (__VA_ARGS__);                                                     \
     } while (0)
 /* Until one of them fails; not at all when rc is not 0. */
-#define parts_ask(rc, metad, event, ...)                                                                 \
-    do {                                                                                                 \
-        for (const struct metad_part *const *part_ = (metad)->parts; *part_ && (rc) == 0; part_++)       \
-            if ((*part_)->event)                                                                         \
-                (rc) = (*part_)->event (__VA_ARGS__);                                                    \
+#define parts_ask(rc, metad, event, ...)                                                           \
+    do {                                                                                           \
+        for (const struct metad_part *const *part_ = (metad)->parts; *part_ && (rc) == 0; part_++) \
+            if ((*part_)->event)                                                                   \
+                (rc) = (*part_)->event (__VA_ARGS__);                                              \
     } while (0)
 
 /* What goes on with a job when its timer fires: an ordinary one by single.c, one that has a record by group.c. */
@@ -105,32 +105,32 @@ struct metad {
     struct metad_config *config; /* replaced whole by metad_reconfigure */
     char grid[PRINCIPAL_NAME_MAX];
     struct metastore *store;
-    struct sendgate gate;        /* nothing leaves before what led to it is durable */
+    struct sendgate gate; /* nothing leaves before what led to it is durable */
     void (*failed) (void *arg, const struct err *why);
     int (*takes_work) (void *arg, struct err *err);
     void *failed_arg;
     struct decision_log decisions;
-    struct peers *peers;         /* peers.h: the group; NULL: none */
-    struct lead *lead;           /* lead.h; NULL: no group */
-    struct site **site;          /* by name, ascending: the canonical order */
+    struct peers *peers; /* peers.h: the group; NULL: none */
+    struct lead *lead;   /* lead.h; NULL: no group */
+    struct site **site;  /* by name, ascending: the canonical order */
     uint32_t site_count;
     struct link *bank;
-    struct gridjob *jobs;        /* live ones and those being watched, by number */
-    struct gridjob *licensed;    /* gridlicence.c: those of them that ask for licences */
-    struct awaited *awaited;     /* waits.c: jobs that others wait for */
-    struct event *renew_timer;   /* renew.c; NULL until the first */
+    struct gridjob *jobs;      /* live ones and those being watched, by number */
+    struct gridjob *licensed;  /* gridlicence.c: those of them that ask for licences */
+    struct awaited *awaited;   /* waits.c: jobs that others wait for */
+    struct event *renew_timer; /* renew.c; NULL until the first */
     struct hooks *hooks;
-    struct job_share *shares;    /* share.c: hash by submitter */
-    struct refusals *refusals;   /* NULL until the first */
-    struct seal *seal;           /* seal.h: keys for what is given to sites */
-    struct ranking *ranking;     /* NULL until the first */
-    uint64_t reports;            /* that came, and changes of the configuration: what is known of sites */
+    struct job_share *shares;  /* share.c: hash by submitter */
+    struct refusals *refusals; /* NULL until the first */
+    struct seal *seal;         /* seal.h: keys for what is given to sites */
+    struct ranking *ranking;   /* NULL until the first */
+    uint64_t reports; /* that came, and changes of the configuration: what is known of sites */
     duration_us started_mono;
     uint64_t watchers;
-    uint32_t surveys;            /* that wait for answers */
-    bool stopping;               /* links are going: their calls end and lead to nothing */
-    uint64_t number_max;         /* of the jobs that are known to have had numbers */
-    bool in_report;              /* a report's transaction is open: job_save joins it */
+    uint32_t surveys;    /* that wait for answers */
+    bool stopping;       /* links are going: their calls end and lead to nothing */
+    uint64_t number_max; /* of the jobs that are known to have had numbers */
+    bool in_report;      /* a report's transaction is open: job_save joins it */
 };
 
 #endif

@@ -56,10 +56,12 @@ int job_led_here (const struct gridjob *job, struct err *err)
     if (!job_is_elsewhere (job) || job_over (job))
         return 0;
     if (peers_silent (peers, job->lead->leader))
-        return err_set (err, ERR_UNAVAILABLE, "metascheduler %s led %s and is silent; another will go on with it: try again",
-                        job->lead->leader, job->id);
-    return err_set (err, ERR_CONFLICT, "metascheduler %s of the group goes on with %s: ask there", job->lead->leader,
-                    job->id);
+        return err_set (
+            err, ERR_UNAVAILABLE,
+            "metascheduler %s led %s and is silent; another will go on with it: try again",
+            job->lead->leader, job->id);
+    return err_set (err, ERR_CONFLICT, "metascheduler %s of the group goes on with %s: ask there",
+                    job->lead->leader, job->id);
 }
 
 bool job_over (const struct gridjob *job)
@@ -183,8 +185,7 @@ void job_destroy (struct gridjob *job)
 void jobs_destroy (struct metad *metad)
 {
     struct gridjob *job, *next;
-    HASH_ITER (hh, metad->jobs, job, next)
-    {
+    HASH_ITER (hh, metad->jobs, job, next) {
         job_destroy (job);
     }
 }
@@ -298,7 +299,8 @@ void job_files_reason (struct gridjob *job)
         return;
     const char *why = failed->info->reason ? failed->info->reason->text : "";
     if (job->part_count > 1)
-        job_reason (job, "StageOutFailed", "component %s at %s: %s", failed->name, failed->site, why);
+        job_reason (job, "StageOutFailed", "component %s at %s: %s", failed->name, failed->site,
+                    why);
     else
         job_reason (job, "StageOutFailed", "%s", why);
 }
@@ -319,4 +321,3 @@ uint32_t job_part (const struct gridjob *job, const char *name)
             return p;
     return UINT32_MAX;
 }
-

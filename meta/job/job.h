@@ -38,13 +38,13 @@ struct jobpart {
     char name[COALLOC_NAME_MAX];
     char site[COALLOC_NAME_MAX];
     char site_job_id[COALLOC_NAME_MAX];
-    JobInfo *info;                     /* as last heard; may be NULL */
-    Nui__Common__V1__Peer *peer;       /* from PREPARE; may be NULL */
+    JobInfo *info;                      /* as last heard; may be NULL */
+    Nui__Common__V1__Peer *peer;        /* from PREPARE; may be NULL */
     char next_job_id[COALLOC_NAME_MAX]; /* both of gridjob.slide's PREPARE */
     Nui__Common__V1__Peer *next_peer;
     Nui__Meta__V1__SiteAnswers *answers; /* answers.h; may be NULL */
     bool dirty;
-    bool asked;                        /* lead.h: its site has told how it is; not durable */
+    bool asked; /* lead.h: its site has told how it is; not durable */
 };
 
 struct lead_wait;
@@ -52,30 +52,30 @@ struct lead_wait;
 /* Who of a group of coordinators leads the job; NULL: no group, or the job is older than it (lead.h). */
 struct joblead {
     char leader[COALLOC_NAME_MAX];
-    bool open;                       /* as on disk: no majority is known to have its end */
+    bool open;                          /* as on disk: no majority is known to have its end */
     Nui__Meta__V1__GridJobState before; /* the state before its end */
     /* Of one that is led here. Not durable but for the ballot. */
     uint64_t ballot;
-    uint64_t voted;                  /* what a majority has */
-    bool stands;                     /* a majority has had some state of it; on disk */
+    uint64_t voted;                   /* what a majority has */
+    bool stands;                      /* a majority has had some state of it; on disk */
     uint64_t has[QUORUM_MEMBERS_MAX]; /* which version each has at this ballot */
-    uint32_t sending, paused;        /* members, as bits: asked; not again before the next tick */
-    uint32_t whole;                  /* that have its envelope */
-    uint32_t elsewhere;              /* where what was signed is another job */
-    bool listed;                     /* in metad->lead's unvoted */
-    bool blocked;                    /* its driver is to be called when it may send */
+    uint32_t sending, paused;         /* members, as bits: asked; not again before the next tick */
+    uint32_t whole;                   /* that have its envelope */
+    uint32_t elsewhere;               /* where what was signed is another job */
+    bool listed;                      /* in metad->lead's unvoted */
+    bool blocked;                     /* its driver is to be called when it may send */
     struct gridjob *prev, *next;
     struct lead_wait *waits;
     /* Taken over: what its sites said before has to be asked for, once. */
     bool taken;
-    uint32_t asked_attempt;          /* an ordinary one: of which it is known */
+    uint32_t asked_attempt; /* an ordinary one: of which it is known */
 };
 
 struct gridjob {
     UT_hash_handle hh;
     struct metad *metad;
     uint64_t number;
-    char id[32];                       /* "grid.42" */
+    char id[32]; /* "grid.42" */
     EnvelopeMessage *envelope;
     JobMessage *job;
     char submitter[PRINCIPAL_URI_MAX];
@@ -87,42 +87,42 @@ struct gridjob {
     time_us end_us;
     credit_micro price;
     uint32_t attempts;
-    uint32_t retries;                  /* retry.h */
+    uint32_t retries; /* retry.h */
     time_us retry_us;
-    duration_us contact_us;            /* loss.h; 0: sites keep it */
+    duration_us contact_us; /* loss.h; 0: sites keep it */
     uint64_t change;
     bool cancel_wanted;
-    bool held;                         /* by its owner, here */
+    bool held; /* by its owner, here */
     /* An ordinary job. */
     enum single_phase place;
     char site[COALLOC_NAME_MAX];
-    uint32_t shape;                    /* in which of its sizes it is there */
+    uint32_t shape; /* in which of its sizes it is there */
     uint32_t site_attempt;
-    uint32_t attempt_last;             /* highest that any site was given */
+    uint32_t attempt_last; /* highest that any site was given */
     struct jobmove move;
-    uint32_t failures;                 /* for the back-off; not durable */
+    uint32_t failures;                    /* for the back-off; not durable */
     char (*refused_by)[COALLOC_NAME_MAX]; /* sites that said no; not durable */
     uint32_t refused_count;
     /* A co-allocated one. */
     struct coalloc_record *record;
-    struct coalloc_record *slide;      /* slide.h; may be NULL */
-    bool slide_stored;                 /* one is on disk */
+    struct coalloc_record *slide; /* slide.h; may be NULL */
+    bool slide_stored;            /* one is on disk */
     struct jobpart *part;
     uint32_t part_count;
-    bool licensed;                     /* asks for licences, of the grid or of a site: in metad->licensed */
+    bool licensed; /* asks for licences, of the grid or of a site: in metad->licensed */
     struct gridjob *licensed_prev, *licensed_next;
-    struct joblead *lead;              /* lead.h; NULL: no group */
+    struct joblead *lead; /* lead.h; NULL: no group */
     /* Not durable. */
-    bool renew_untold;                 /* its site may not know its delegation: renew.h */
+    bool renew_untold;                       /* its site may not know its delegation: renew.h */
     Nui__Meta__V1__GridJobState saved_state; /* as on disk */
     uint32_t saved_retries;
-    bool reloaded;                     /* the driver recovers at the next wake-up */
-    bool unsaved;                      /* the last write failed: nothing is done on it until one succeeds */
+    bool reloaded; /* the driver recovers at the next wake-up */
+    bool unsaved;  /* the last write failed: nothing is done on it until one succeeds */
     duration_us wake_mono, slide_wake_mono; /* when either record is to be stepped; 0: not set */
-    duration_us look_mono;             /* when to look for a better site, or at its latest start; 0: not set */
-    bool busy;                         /* a call or survey of its driver is under way */
+    duration_us look_mono; /* when to look for a better site, or at its latest start; 0: not set */
+    bool busy;             /* a call or survey of its driver is under way */
     struct event *timer;
-    struct survey *survey;             /* answers at hand from Submit */
+    struct survey *survey; /* answers at hand from Submit */
     struct watcher *watchers;
 };
 

@@ -14,6 +14,7 @@ struct gridjob *job_load (struct metad *metad, uint64_t number, struct err *err)
 /* job_watch.c */
 void job_watchers_tell (struct gridjob *job);
 /* What watched the job in memory before watches this one; NULL: they are refused. */
-void job_watchers_take (struct metad *metad, struct gridjob *job, struct watcher *watchers, const struct err *why);
+void job_watchers_take (struct metad *metad, struct gridjob *job, struct watcher *watchers,
+                        const struct err *why);
 
 #endif

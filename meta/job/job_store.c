@@ -30,7 +30,9 @@ static int parts_save (struct gridjob *job, bool all, struct arena *arena, struc
         struct jobpart *part = &job->part[p];
         if (!part->dirty && !all)
             continue;
-        struct component_row row = {.index = p, .name = part->name, .site = part->site,
+        struct component_row row = {.index = p,
+                                    .name = part->name,
+                                    .site = part->site,
                                     .site_job_id = part->site_job_id,
                                     .next_job_id = part->next_job_id};
         row.info = pack (part->info ? &part->info->base : NULL, arena);
@@ -158,7 +160,8 @@ out:
 /* ---- reading */
 
 /* Guarded: of a group's job the rows may be another member's. NULL: there is none, or it cannot be read. */
-static ProtobufCMessage *blob_unpack (const ProtobufCMessageDescriptor *d, const struct metastore_blob *blob)
+static ProtobufCMessage *blob_unpack (const ProtobufCMessageDescriptor *d,
+                                      const struct metastore_blob *blob)
 {
     return blob->len ? pbguard_unpack (d, blob->bytes, blob->len, NULL) : NULL;
 }
@@ -178,11 +181,13 @@ static int parts_load (struct gridjob *job, struct arena *arena, struct err *err
         snprintf (part->site, sizeof part->site, "%s", row->site);
         snprintf (part->site_job_id, sizeof part->site_job_id, "%s", row->site_job_id);
         part->info = (JobInfo *)blob_unpack (&nui__local__v1__job_info__descriptor, &row->info);
-        part->peer = (Nui__Common__V1__Peer *)blob_unpack (&nui__common__v1__peer__descriptor, &row->peer);
+        part->peer =
+            (Nui__Common__V1__Peer *)blob_unpack (&nui__common__v1__peer__descriptor, &row->peer);
         snprintf (part->next_job_id, sizeof part->next_job_id, "%s", row->next_job_id);
-        part->next_peer = (Nui__Common__V1__Peer *)blob_unpack (&nui__common__v1__peer__descriptor, &row->next_peer);
-        part->answers =
-            (Nui__Meta__V1__SiteAnswers *)blob_unpack (&nui__meta__v1__site_answers__descriptor, &row->answers);
+        part->next_peer = (Nui__Common__V1__Peer *)blob_unpack (&nui__common__v1__peer__descriptor,
+                                                                &row->next_peer);
+        part->answers = (Nui__Meta__V1__SiteAnswers *)blob_unpack (
+            &nui__meta__v1__site_answers__descriptor, &row->answers);
     }
     return 0;
 }
@@ -226,9 +231,10 @@ struct gridjob *job_load (struct metad *metad, uint64_t number, struct err *err)
         goto out;
     EnvelopeMessage *envelope =
         (EnvelopeMessage *)blob_unpack (&nui__common__v1__envelope__descriptor, &row.envelope);
-    JobMessage *body = envelope ? (JobMessage *)pbguard_unpack (&nui__common__v1__job__descriptor, envelope->body.data,
-                                                                envelope->body.len, NULL)
-                                : NULL;
+    JobMessage *body =
+        envelope ? (JobMessage *)pbguard_unpack (&nui__common__v1__job__descriptor,
+                                                 envelope->body.data, envelope->body.len, NULL)
+                 : NULL;
     if (!body || body->n_components == 0) {
         err_set (err, ERR_IO, "grid.%llu: its envelope on disk is damaged",
                  (unsigned long long)number);
@@ -253,4 +259,3 @@ out:
     arena_destroy (arena);
     return job;
 }
-

@@ -13,8 +13,8 @@ struct watcher {
     struct gridjob *job;
     struct rpccall *call;
     struct watcher *next;
-    bool full;      /* stop until the ready hook */
-    bool behind;    /* changed while full */
+    bool full;   /* stop until the ready hook */
+    bool behind; /* changed while full */
     bool told;
     uint64_t change; /* what it was told last */
 };
@@ -35,10 +35,9 @@ static const char *silent_site (const struct gridjob *job)
     if (job_ended (job))
         return NULL;
     for (uint32_t p = 0; p < job->part_count; p++) {
-        struct site *site =
-            job->part[p].site[0] ? site_find (job->metad, job->part[p].site) : NULL;
-        bool silent = site && !site_up (site) &&
-                      !site_worth_asking (job->metad, site, clock_monotonic_us ());
+        struct site *site = job->part[p].site[0] ? site_find (job->metad, job->part[p].site) : NULL;
+        bool silent =
+            site && !site_up (site) && !site_worth_asking (job->metad, site, clock_monotonic_us ());
         if ((silent || (site && loss_reported (job, job->part[p].site))) &&
             !info_ended (job->part[p].info))
             return job->part[p].site;
@@ -55,19 +54,24 @@ Nui__Meta__V1__JobStatus *job_status (struct gridjob *job, struct arena *arena)
     status->state = job_state (job);
     if (job->lead && !job_over (job) && !peers_lead (job->metad))
         status->reason = reason_message (
-            "Alone", "this metascheduler reaches too few of its group: another may have gone on with the job", arena);
+            "Alone",
+            "this metascheduler reaches too few of its group: another may have gone on with the job",
+            arena);
     else if (job_untold (job))
-        status->reason = reason_message ("Ending", "its end is being made known to the group", arena);
+        status->reason =
+            reason_message ("Ending", "its end is being made known to the group", arena);
     else if (silent && loss_reported (job, silent))
         status->reason = reason_message (
-            LOSS_CODE, arena_printf (arena, "site %s is lost: it has not reported for more than %lld s; the job %s", silent,
-                                     (long long)(job->metad->config->site_lost / US_PER_S),
-                                     job->contact_us ? "is given to another" : "stays with it"),
+            LOSS_CODE,
+            arena_printf (arena,
+                          "site %s is lost: it has not reported for more than %lld s; the job %s",
+                          silent, (long long)(job->metad->config->site_lost / US_PER_S),
+                          job->contact_us ? "is given to another" : "stays with it"),
             arena);
     else if (silent)
         status->reason = reason_message (
-            "SiteDown", arena_printf (arena, "site %s has not reported for %d s", silent, SITE_UP_S),
-            arena);
+            "SiteDown",
+            arena_printf (arena, "site %s has not reported for %d s", silent, SITE_UP_S), arena);
     else
         status->reason = reason_message (job->reason.code, job->reason.text, arena);
     status->name = job->job->name;
@@ -126,7 +130,9 @@ static void watcher_send (struct watcher *watcher)
     arena = arena_create (0);
     watcher->behind = false;
     watcher->told = true;
-    watcher->change = job_untold (watcher->job) ? 0 : watcher->job->change; /* its end is told under the same number */
+    watcher->change = job_untold (watcher->job)
+                          ? 0
+                          : watcher->job->change; /* its end is told under the same number */
     watcher->full = !rpccall_send (watcher->call, &job_status (watcher->job, arena)->base);
     arena_destroy (arena);
 }
@@ -166,7 +172,8 @@ static void watcher_ready (void *arg)
 void job_watchers_tell (struct gridjob *job)
 {
     struct watcher *next;
-    for (struct watcher *watcher = job_untold (job) ? NULL : job->watchers; watcher; watcher = next) {
+    for (struct watcher *watcher = job_untold (job) ? NULL : job->watchers; watcher;
+         watcher = next) {
         next = watcher->next;
         watcher_send (watcher);
         if (job_over (job) && !watcher->behind)
@@ -174,7 +181,8 @@ void job_watchers_tell (struct gridjob *job)
     }
 }
 
-void job_watchers_take (struct metad *metad, struct gridjob *job, struct watcher *watchers, const struct err *why)
+void job_watchers_take (struct metad *metad, struct gridjob *job, struct watcher *watchers,
+                        const struct err *why)
 {
     for (struct watcher *next; watchers; watchers = next) {
         next = watchers->next;
@@ -223,4 +231,3 @@ void job_watch (struct gridjob *job, struct rpccall *call)
         job_retire (job);
     }
 }
-

@@ -17,12 +17,14 @@ static bool resubmits (const JobMessage *job)
 int loss_check (const JobMessage *job, struct err *err)
 {
     if (job->on_site_loss[0] && !resubmits (job) && strcmp (job->on_site_loss, "report") != 0)
-        return err_set (err, ERR_INVALID, "'%.40s' is not what is done when a site is lost: report or resubmit",
+        return err_set (err, ERR_INVALID,
+                        "'%.40s' is not what is done when a site is lost: report or resubmit",
                         job->on_site_loss);
     for (size_t i = 0; i < job->n_flags && resubmits (job); i++)
         if (strcmp (job->flags[i], "NORESTART") == 0)
-            return err_set (err, ERR_INVALID,
-                            "a job that must not be run twice (NORESTART) is not resubmitted when a site is lost");
+            return err_set (
+                err, ERR_INVALID,
+                "a job that must not be run twice (NORESTART) is not resubmitted when a site is lost");
     return 0;
 }
 

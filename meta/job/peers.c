@@ -43,9 +43,11 @@ uint32_t peers_caller (const struct metad *metad, struct rpccall *call)
 bool peers_knows (const struct metad *metad)
 {
     const struct peers *peers = metad->peers;
-    bool knows = !peers || (peers->led && peers_lead (metad) && clock_monotonic_us () - peers->led_mono > peers->takeover / 2);
+    bool knows = !peers || (peers->led && peers_lead (metad) &&
+                            clock_monotonic_us () - peers->led_mono > peers->takeover / 2);
     for (uint32_t i = 0; peers && i < peers->count && knows; i++)
-        knows = !answers (peers, &peers->member[i]) || peers->member[i].followed >= peers->member[i].behind;
+        knows = !answers (peers, &peers->member[i]) ||
+                peers->member[i].followed >= peers->member[i].behind;
     return knows;
 }
 
@@ -53,8 +55,11 @@ int peers_unsure (const struct metad *metad, uint64_t number, struct err *err)
 {
     if (peers_knows (metad))
         return 0;
-    return err_set (err, ERR_UNAVAILABLE, "this metascheduler was away from its group, and does not know of grid.%llu yet: try "
-                    "again, or ask another", (unsigned long long)number);
+    return err_set (
+        err, ERR_UNAVAILABLE,
+        "this metascheduler was away from its group, and does not know of grid.%llu yet: try "
+        "again, or ask another",
+        (unsigned long long)number);
 }
 
 bool peers_is_us (const struct metad *metad, const char *name)
@@ -64,7 +69,8 @@ bool peers_is_us (const struct metad *metad, const char *name)
     if (principal_parse (name, &other, NULL) == 0)
         return other.kind == PRINCIPAL_META && strcmp (other.grid, self->grid) == 0 &&
                peers_is_us (metad, other.name);
-    return strcmp (name, self->name) == 0 || (metad->peers && peers_index (metad->peers, name) != UINT32_MAX);
+    return strcmp (name, self->name) == 0 ||
+           (metad->peers && peers_index (metad->peers, name) != UINT32_MAX);
 }
 
 const char *peers_self (const struct peers *peers)
@@ -150,9 +156,10 @@ int peers_check (const struct metad *metad, const struct metad_config *config, s
     for (uint32_t i = 0; same && i < old->peer_count; i++)
         same = strcmp (old->peer[i].name, config->peer[i].name) == 0 &&
                strcmp (old->peer[i].server, config->peer[i].server) == 0;
-    return same ? 0
-                : err_set (err, ERR_UNSUPPORTED,
-                           "METACFG and TAKEOVERTIME are taken at the start only: restart nui-meta");
+    return same
+               ? 0
+               : err_set (err, ERR_UNSUPPORTED,
+                          "METACFG and TAKEOVERTIME are taken at the start only: restart nui-meta");
 }
 
 void peers_disconnect (struct metad *metad)

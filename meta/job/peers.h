@@ -18,15 +18,15 @@
 
 struct peer {
     char name[COALLOC_NAME_MAX];
-    struct link *link;          /* NULL: itself */
-    bool beating;               /* a beat is under way */
-    duration_us sent_mono;      /* when that was sent */
-    duration_us heard_mono;     /* its last beat; 0: none in this life */
-    duration_us answered_mono;  /* when the last beat that it answered was sent; 0: none */
-    uint64_t asked;             /* up to which of its jobs it was told what is here */
-    uint64_t followed;          /* follow.h: up to which place of its list everything is here; as on disk */
-    uint64_t behind;            /* up to which it was when this one came back */
-    bool following;             /* it is being asked */
+    struct link *link;         /* NULL: itself */
+    bool beating;              /* a beat is under way */
+    duration_us sent_mono;     /* when that was sent */
+    duration_us heard_mono;    /* its last beat; 0: none in this life */
+    duration_us answered_mono; /* when the last beat that it answered was sent; 0: none */
+    uint64_t asked;            /* up to which of its jobs it was told what is here */
+    uint64_t followed; /* follow.h: up to which place of its list everything is here; as on disk */
+    uint64_t behind;   /* up to which it was when this one came back */
+    bool following;    /* it is being asked */
     Nui__Meta__V1__BeatReply *reply; /* the last one; NULL: none */
 };
 
@@ -35,8 +35,8 @@ struct peers {
     struct peer member[QUORUM_MEMBERS_MAX]; /* ascending by name; the order is that of ballots */
     uint32_t count, self;
     duration_us takeover;
-    bool led;                   /* at the last look */
-    duration_us led_mono;       /* since when */
+    bool led;             /* at the last look */
+    duration_us led_mono; /* since when */
 };
 
 int peers_create (struct metad *metad, struct err *err);

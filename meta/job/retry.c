@@ -18,7 +18,8 @@ int retry_check (const JobMessage *job, struct err *err)
     if (!retry)
         return 0;
     if (retry->times > RETRY_TIMES_MAX)
-        return err_set (err, ERR_INVALID, "%u retries, allowed are %d", retry->times, RETRY_TIMES_MAX);
+        return err_set (err, ERR_INVALID, "%u retries, allowed are %d", retry->times,
+                        RETRY_TIMES_MAX);
     if (retry->delay_us < 0 || retry->delay_us > DELAY_MAX)
         return err_set (err, ERR_INVALID, "the delay before a retry must be between 0 and an hour");
     if (retry->n_exit_codes > RETRY_CODES_MAX)
@@ -29,7 +30,8 @@ int retry_check (const JobMessage *job, struct err *err)
                             retry->exit_codes[i]);
     for (size_t i = 0; i < job->n_flags && retry->times; i++)
         if (strcmp (job->flags[i], "NORESTART") == 0)
-            return err_set (err, ERR_INVALID, "a job that must not be run twice (NORESTART) has no retries");
+            return err_set (err, ERR_INVALID,
+                            "a job that must not be run twice (NORESTART) has no retries");
     return 0;
 }
 
@@ -38,7 +40,8 @@ static bool end_counts (const Nui__Common__V1__Retry *retry, const JobInfo *info
 {
     if (info->state != NUI__LOCAL__V1__JOB_STATE__JOB_FAILED)
         return false;
-    if (retry->n_exit_codes == 0 || (info->reason && strcmp (info->reason->code, "NodeFailure") == 0))
+    if (retry->n_exit_codes == 0 ||
+        (info->reason && strcmp (info->reason->code, "NodeFailure") == 0))
         return true;
     for (size_t i = 0; i < retry->n_exit_codes; i++)
         if ((int64_t)retry->exit_codes[i] == info->exit_code)
@@ -52,11 +55,13 @@ static bool ends_count (const struct gridjob *job)
 {
     for (uint32_t p = 0; p < job->part_count; p++) {
         const JobInfo *info = job->part[p].info;
-        bool present = info && (!job->record || (info->transaction.len == 16 &&
-                                                 memcmp (info->transaction.data,
-                                                         job->record->transaction, 16) == 0));
-        if (present && (info->state == NUI__LOCAL__V1__JOB_STATE__JOB_FAILED ||
-                        info->state == NUI__LOCAL__V1__JOB_STATE__JOB_TIMEOUT) &&
+        bool present =
+            info &&
+            (!job->record || (info->transaction.len == 16 &&
+                              memcmp (info->transaction.data, job->record->transaction, 16) == 0));
+        if (present &&
+            (info->state == NUI__LOCAL__V1__JOB_STATE__JOB_FAILED ||
+             info->state == NUI__LOCAL__V1__JOB_STATE__JOB_TIMEOUT) &&
             !end_counts (job->job->retry, info))
             return false;
     }
@@ -90,8 +95,8 @@ bool retry_takes (struct gridjob *job, const char *why)
         return false;
     job->retries++;
     job->retry_us = at;
-    job_reason (job, code, "run %u of %u from %s on; before: %s", job->retries + 1, retry->times + 1,
-                time_format_table (at, when), why);
+    job_reason (job, code, "run %u of %u from %s on; before: %s", job->retries + 1,
+                retry->times + 1, time_format_table (at, when), why);
     return true;
 }
 
@@ -108,6 +113,6 @@ bool retry_waits (struct gridjob *job, struct coalloc_reason *reason)
     }
     snprintf (reason->code, sizeof reason->code, "%s", code);
     text_printf (reason->text, sizeof reason->text, "runs again from %s on",
-              time_format_table (job->retry_us, when));
+                 time_format_table (job->retry_us, when));
     return true;
 }

@@ -18,7 +18,7 @@
 
 struct seal {
     struct metad *metad;
-    struct event *clock;       /* when the bank's is looked at */
+    struct event *clock; /* when the bank's is looked at */
     duration_us clock_asked, clock_ahead;
     struct event *timer;
     struct handover_key key[KEYS_MAX]; /* newest first */
@@ -42,13 +42,14 @@ static void seal_fetch_after (struct seal *seal, duration_us delay)
 }
 
 /* Newest first, as the bank's are not. ERR_INVALID: they are no keys. */
-static int seal_read (const Nui__Bank__V1__HandoverKeyReply *reply, struct handover_key out[KEYS_MAX], uint32_t *count,
-                      struct err *err)
+static int seal_read (const Nui__Bank__V1__HandoverKeyReply *reply,
+                      struct handover_key out[KEYS_MAX], uint32_t *count, struct err *err)
 {
     *count = 0;
     for (size_t i = reply->n_keys; i-- > 0 && *count < KEYS_MAX;) {
         struct handover_key *key = &out[*count];
-        if (reply->keys[i]->secret.len != sizeof key->bytes || (*count && out[*count - 1].number <= reply->keys[i]->key))
+        if (reply->keys[i]->secret.len != sizeof key->bytes ||
+            (*count && out[*count - 1].number <= reply->keys[i]->key))
             return err_set (err, ERR_INVALID, "the bank's keys are not in order, or none");
         key->number = reply->keys[i]->key;
         memcpy (key->bytes, reply->keys[i]->secret.data, sizeof key->bytes);
@@ -63,7 +64,8 @@ static bool seal_same (const struct handover_key *a, const struct handover_key *
     return a && b && a->number == b->number && memcmp (a->bytes, b->bytes, sizeof a->bytes) == 0;
 }
 
-static int seal_take (struct seal *seal, const Nui__Bank__V1__HandoverKeyReply *reply, struct err *err)
+static int seal_take (struct seal *seal, const Nui__Bank__V1__HandoverKeyReply *reply,
+                      struct err *err)
 {
     struct handover_key fresh[KEYS_MAX];
     const struct handover_key *now_one = seal_key (seal, clock_now_us ());
@@ -97,7 +99,8 @@ static void seal_fetched (void *arg, const struct rpc_result *result)
     else
         seal_take (seal, (const Nui__Bank__V1__HandoverKeyReply *)result->reply, &err);
     if (err.code)
-        log_event (seal->metad->log, LOG_LEVEL_WARN, "seal", "no_key", "status=%d why=\"%s\"", (int)result->status, err.text);
+        log_event (seal->metad->log, LOG_LEVEL_WARN, "seal", "no_key", "status=%d why=\"%s\"",
+                   (int)result->status, err.text);
     bool has = seal_key (seal, clock_now_us ()) != NULL;
     seal_fetch_after (seal, !err.code ? FETCH_EVERY : has ? FETCH_AGAIN : FETCH_FIRST_AGAIN);
 }
@@ -141,11 +144,14 @@ static void seal_clock_told (void *arg, const struct rpc_result *result)
     if (result->status != RPC_OK)
         return;
     duration_us took = clock_monotonic_us () - seal->clock_asked;
-    duration_us ahead = ((const Nui__Bank__V1__ClockReply *)result->reply)->now_us - (clock_now_us () - took / 2);
+    duration_us ahead =
+        ((const Nui__Bank__V1__ClockReply *)result->reply)->now_us - (clock_now_us () - took / 2);
     bool wrong = seal_clock_differs (ahead);
     if (wrong != seal_clock_differs (seal->clock_ahead))
-        log_event (seal->metad->log, LOG_LEVEL_WARN, "bank", wrong ? "clock_differs" : "clock_agrees", "%s=%s",
-                   ahead < 0 ? "behind" : "ahead", duration_format (ahead < 0 ? -ahead : ahead, by));
+        log_event (seal->metad->log, LOG_LEVEL_WARN, "bank",
+                   wrong ? "clock_differs" : "clock_agrees", "%s=%s",
+                   ahead < 0 ? "behind" : "ahead",
+                   duration_format (ahead < 0 ? -ahead : ahead, by));
     seal->clock_ahead = ahead;
 }
 
@@ -192,12 +198,15 @@ bool seal_has_key (const struct metad *metad)
     return seal_key (metad->seal, clock_now_us ()) != NULL;
 }
 
-EnvelopeMessage *seal_envelope (const struct gridjob *job, uint32_t part, const char *site, time_us expires,
-                                struct arena *arena)
+EnvelopeMessage *seal_envelope (const struct gridjob *job, uint32_t part, const char *site,
+                                time_us expires, struct arena *arena)
 {
     const struct handover_key *key = seal_key (job->metad->seal, clock_now_us ());
-    struct handover about = {.grid = job->metad->grid, .metascheduler = tlsid_self (job->metad->id)->name, .site = site,
-                             .component = job->part[part].name, .uuid = job->job->uuid};
+    struct handover about = {.grid = job->metad->grid,
+                             .metascheduler = tlsid_self (job->metad->id)->name,
+                             .site = site,
+                             .component = job->part[part].name,
+                             .uuid = job->job->uuid};
     EnvelopeMessage *out = arena_new (arena, EnvelopeMessage);
     if (!key)
         return NULL;

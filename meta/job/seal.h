@@ -27,7 +27,7 @@ bool seal_has_key (const struct metad *metad);
 
 /* The job's envelope with the hand-over of the part to the site, until then; in the arena, but for what is the
  * job's. NULL: the bank has not given a key yet. */
-EnvelopeMessage *seal_envelope (const struct gridjob *job, uint32_t part, const char *site, time_us expires,
-                                struct arena *arena);
+EnvelopeMessage *seal_envelope (const struct gridjob *job, uint32_t part, const char *site,
+                                time_us expires, struct arena *arena);
 
 #endif

@@ -104,8 +104,7 @@ void sites_destroy (struct metad *metad)
 
 bool site_up (const struct site *site)
 {
-    return site->reported_us &&
-           clock_monotonic_us () - site->reported_mono <= SITE_UP_S * US_PER_S;
+    return site->reported_us && clock_monotonic_us () - site->reported_mono <= SITE_UP_S * US_PER_S;
 }
 
 duration_us site_silent_for (const struct metad *metad, const struct site *site)
@@ -120,7 +119,8 @@ bool site_worth_asking (const struct metad *metad, const struct site *site, dura
 
 duration_us site_asked_until (const struct metad *metad, const struct site *site)
 {
-    return (site->reported_us ? site->reported_mono : metad->started_mono) + SITE_UP_S * US_PER_S + 1;
+    return (site->reported_us ? site->reported_mono : metad->started_mono) + SITE_UP_S * US_PER_S +
+           1;
 }
 
 const char *site_server (const struct site *site)
@@ -129,4 +129,3 @@ const char *site_server (const struct site *site)
         return site->report->server;
     return site->link ? link_server (site->link) : "";
 }
-

@@ -15,7 +15,8 @@ static void answered (void *arg, const struct rpc_result *result)
         rpccall_finish (arg, result->status, result->message);
 }
 
-bool forward_not (struct gridjob *job, const char *method, PeerRequest *request, bool forwarded, struct rpccall *call)
+bool forward_not (struct gridjob *job, const char *method, PeerRequest *request, bool forwarded,
+                  struct rpccall *call)
 {
     struct peers *peers = job->metad->peers;
     struct err err;
@@ -27,8 +28,8 @@ bool forward_not (struct gridjob *job, const char *method, PeerRequest *request,
         return false;
     }
     request->job = job->number;
-    link_call (peers->member[peers_index (peers, job->lead->leader)].link, method, &request->base, FORWARD_TIMEOUT,
-               answered, call);
+    link_call (peers->member[peers_index (peers, job->lead->leader)].link, method, &request->base,
+               FORWARD_TIMEOUT, answered, call);
     return false;
 }
 

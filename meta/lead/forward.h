@@ -11,7 +11,8 @@ typedef Nui__Meta__V1__PeerRequest PeerRequest;
 
 /* Whether the job is led here. If not, the call is taken: request, whose number is filled in, goes to who leads it,
  * as that method of nui.meta.v1.Peers (with the reply that the call wants); or it is refused. */
-bool forward_not (struct gridjob *job, const char *method, PeerRequest *request, bool forwarded, struct rpccall *call);
+bool forward_not (struct gridjob *job, const char *method, PeerRequest *request, bool forwarded,
+                  struct rpccall *call);
 /* What another of the group asks about. NULL: the call is refused. */
 struct gridjob *forward_job (struct metad *metad, struct rpccall *call, const PeerRequest *request);
 

@@ -91,7 +91,8 @@ static int lead_job_saving (struct gridjob *job, bool with_record, struct err *e
 {
     (void)with_record;
     /* What changes after its end goes to who lists what is over. */
-    return job->lead && job_over (job) ? metastore_lead_closed (job->metad->store, job->number, err) : 0;
+    return job->lead && job_over (job) ? metastore_lead_closed (job->metad->store, job->number, err)
+                                       : 0;
 }
 
 static int lead_job_loaded (struct gridjob *job, struct arena *arena, struct err *err)
@@ -107,9 +108,10 @@ static int lead_job_loaded (struct gridjob *job, struct arena *arena, struct err
         return rc == ERR_NOT_FOUND ? 0 : rc;
     struct joblead *lead = lead_make (job, row.leader);
     lead->open = row.open;
-    lead->before = !job_ended (job)                            ? job->state
-                   : job->start_us && !job->start_is_estimate ? NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING
-                                                              : NUI__META__V1__GRID_JOB_STATE__GRID_PENDING;
+    lead->before = !job_ended (job) ? job->state
+                   : job->start_us && !job->start_is_estimate
+                       ? NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING
+                       : NUI__META__V1__GRID_JOB_STATE__GRID_PENDING;
     lead->ballot = row.vote.accepted;
     lead->stands = row.stands;
     lead->taken = lead->ballot != ballot_first (peers->self);
@@ -139,11 +141,11 @@ struct gridjob **lead_hidden (const struct metad *metad, struct arena *arena, ui
     uint32_t most = 0;
     *count = 0;
     DL_FOREACH2 (first, job, lead->next)
-        most++;
+    most++;
     struct gridjob **out = arena_array (arena, most + 1u, sizeof (struct gridjob *));
     DL_FOREACH2 (first, job, lead->next)
-        if (job_untold (job))
-            out[(*count)++] = job;
+    if (job_untold (job))
+        out[(*count)++] = job;
     return out;
 }
 
@@ -156,8 +158,8 @@ int lead_recover (struct metad *metad, struct err *err)
     int rc = 0;
     do {
         if (metad->peers)
-            rc = metastore_leads_open (metad->store, peers_self (metad->peers), after, RECOVERED_AT_ONCE, arena, &rows,
-                                       &count, err);
+            rc = metastore_leads_open (metad->store, peers_self (metad->peers), after,
+                                       RECOVERED_AT_ONCE, arena, &rows, &count, err);
         for (uint32_t i = 0; i < count && rc == 0; i++) {
             after = rows[i].job;
             if (rows[i].vote.version && !job_get (metad, after, err)) /* listed when it is loaded */
@@ -396,8 +398,8 @@ static void cast_done (void *arg, const struct rpc_result *result)
     free (cast);
 }
 
-static void cast_send (struct metad *metad, const struct cast *what, Nui__Meta__V1__VoteRequest *request,
-                       link_done_fn done)
+static void cast_send (struct metad *metad, const struct cast *what,
+                       Nui__Meta__V1__VoteRequest *request, link_done_fn done)
 {
     struct cast *cast = malloc (sizeof *cast);
     if (!cast)
@@ -407,7 +409,8 @@ static void cast_send (struct metad *metad, const struct cast *what, Nui__Meta__
     request->ballot = cast->ballot;
     request->cast = true;
     request->version = cast->version;
-    link_call (metad->peers->member[cast->member].link, "Vote", &request->base, VOTE_TIMEOUT, done, cast);
+    link_call (metad->peers->member[cast->member].link, "Vote", &request->base, VOTE_TIMEOUT, done,
+               cast);
 }
 
 /* One state at a time to each member: what came since goes when it has answered. */
@@ -417,7 +420,8 @@ static void job_send (struct gridjob *job)
     struct peers *peers = metad->peers;
     struct joblead *lead = job->lead;
     struct arena *arena = NULL;
-    Nui__Meta__V1__VoteRequest request[2] = {NUI__META__V1__VOTE_REQUEST__INIT, NUI__META__V1__VOTE_REQUEST__INIT};
+    Nui__Meta__V1__VoteRequest request[2] = {NUI__META__V1__VOTE_REQUEST__INIT,
+                                             NUI__META__V1__VOTE_REQUEST__INIT};
     if (job->unsaved)
         return;
     for (uint32_t i = 0; i < peers->count; i++) {
@@ -428,12 +432,14 @@ static void job_send (struct gridjob *job)
             continue;
         if (!arena)
             arena = arena_create (0);
-        if (!r->n_rows && metastore_rows_load (metad->store, job->number, whole, arena, &r->rows, &r->n_rows, NULL))
+        if (!r->n_rows && metastore_rows_load (metad->store, job->number, whole, arena, &r->rows,
+                                               &r->n_rows, NULL))
             break; /* at the next tick */
         r->stands = lead->stands;
         r->over = !lead->open;
         lead->sending |= bit;
-        cast_send (metad, &(struct cast){metad, job->number, lead->ballot, job->change, i, whole}, r, cast_done);
+        cast_send (metad, &(struct cast){metad, job->number, lead->ballot, job->change, i, whole},
+                   r, cast_done);
     }
     arena_destroy (arena);
 }
@@ -453,7 +459,8 @@ static void pushed (void *arg, const struct rpc_result *result)
 {
     struct cast *cast = arg;
     const Nui__Meta__V1__VoteReply *reply = (const Nui__Meta__V1__VoteReply *)result->reply;
-    if (!cast->metad->stopping && result->status == RPC_OK && !reply->granted && reply->promised > cast->ballot)
+    if (!cast->metad->stopping && result->status == RPC_OK && !reply->granted &&
+        reply->promised > cast->ballot)
         lead_told (cast->metad, cast->number, reply->leader);
     free (cast); /* else it asks again */
 }
@@ -467,9 +474,12 @@ void lead_push (struct metad *metad, const struct lead_row *row, uint32_t member
     struct arena *arena = arena_create (0);
     request.stands = row->stands;
     request.over = !row->open;
-    if (metastore_rows_load (metad->store, row->job, true, arena, &request.rows, &request.n_rows, NULL) == 0)
-        cast_send (metad, &(struct cast){metad, row->job, row->vote.accepted, row->vote.version, member, true}, &request,
-                   pushed);
+    if (metastore_rows_load (metad->store, row->job, true, arena, &request.rows, &request.n_rows,
+                             NULL) == 0)
+        cast_send (
+            metad,
+            &(struct cast){metad, row->job, row->vote.accepted, row->vote.version, member, true},
+            &request, pushed);
     arena_destroy (arena);
 }
 

@@ -19,7 +19,8 @@ struct beat {
     uint32_t member;
 };
 
-static void reply_take (struct peers *peers, struct peer *peer, const Nui__Meta__V1__BeatReply *reply)
+static void reply_take (struct peers *peers, struct peer *peer,
+                        const Nui__Meta__V1__BeatReply *reply)
 {
     for (size_t i = 0; i < reply->n_led; i++)
         lead_told (peers->metad, reply->led[i]->job, reply->led[i]->leader);
@@ -59,7 +60,8 @@ static void beat_send (struct peers *peers, uint32_t member)
     if (!beat)
         abort ();
     *beat = (struct beat){metad, member};
-    metastore_leads_open (metad->store, peer->name, peer->asked, TOLD_AT_ONCE, arena, &rows, &count, NULL);
+    metastore_leads_open (metad->store, peer->name, peer->asked, TOLD_AT_ONCE, arena, &rows, &count,
+                          NULL);
     request.open = lead_copies (rows, count, arena);
     request.n_open = count;
     request.after = peer->asked;
@@ -72,8 +74,9 @@ static void beat_send (struct peers *peers, uint32_t member)
 }
 
 /* What the caller has of jobs that it believes to be led here. */
-static int open_answer (struct peers *peers, uint32_t member, const Nui__Meta__V1__BeatRequest *request,
-                        struct arena *arena, Nui__Meta__V1__BeatReply *reply, struct err *err)
+static int open_answer (struct peers *peers, uint32_t member,
+                        const Nui__Meta__V1__BeatRequest *request, struct arena *arena,
+                        Nui__Meta__V1__BeatReply *reply, struct err *err)
 {
     reply->led = arena_array (arena, request->n_open + 1, sizeof *reply->led);
     for (size_t i = 0; i < request->n_open; i++) {
@@ -103,15 +106,17 @@ static int open_answer (struct peers *peers, uint32_t member, const Nui__Meta__V
 }
 
 /* Jobs led here of which the caller has nothing. */
-static int missing_push (struct peers *peers, uint32_t member, const Nui__Meta__V1__BeatRequest *request,
-                         struct arena *arena, struct err *err)
+static int missing_push (struct peers *peers, uint32_t member,
+                         const Nui__Meta__V1__BeatRequest *request, struct arena *arena,
+                         struct err *err)
 {
     struct lead_row *rows = NULL;
     uint32_t count = 0;
     size_t at = 0;
-    int rc = metastore_leads_open (peers->metad->store, peers_self (peers), request->after, 2 * TOLD_AT_ONCE, arena,
-                                   &rows, &count, err);
-    for (uint32_t i = 0; i < count && rc == 0 && (!request->upto || rows[i].job <= request->upto); i++) {
+    int rc = metastore_leads_open (peers->metad->store, peers_self (peers), request->after,
+                                   2 * TOLD_AT_ONCE, arena, &rows, &count, err);
+    for (uint32_t i = 0; i < count && rc == 0 && (!request->upto || rows[i].job <= request->upto);
+         i++) {
         while (at < request->n_open && request->open[at]->job < rows[i].job)
             at++;
         if (at == request->n_open || request->open[at]->job != rows[i].job)
@@ -150,9 +155,10 @@ void lead_on_beat (void *self, struct rpccall *call, const ProtobufCMessage *mes
         return;
     struct arena *arena = arena_create (0);
     peers->member[member].heard_mono = clock_monotonic_us ();
-    int rc = request->n_open > TOLD_AT_ONCE ? err_set (&err, ERR_LIMIT, "%zu jobs in one beat, at most %d", request->n_open,
-                                                       TOLD_AT_ONCE)
-                                            : open_answer (peers, member, request, arena, &reply, &err);
+    int rc = request->n_open > TOLD_AT_ONCE
+                 ? err_set (&err, ERR_LIMIT, "%zu jobs in one beat, at most %d", request->n_open,
+                            TOLD_AT_ONCE)
+                 : open_answer (peers, member, request, arena, &reply, &err);
     if (rc == 0)
         rc = missing_push (peers, member, request, arena, &err);
     unheard_fill (peers, arena, &reply);
@@ -182,8 +188,8 @@ static void take_over (struct peers *peers)
         struct lead_row *rows = NULL;
         uint32_t count = 0;
         if (i != peers->self && turn_to_take (peers, i) && lead_takes (peers->metad) < TAKE_AT_ONCE)
-            metastore_leads_open (peers->metad->store, peers->member[i].name, 0, TAKE_AT_ONCE, arena, &rows, &count,
-                                  NULL);
+            metastore_leads_open (peers->metad->store, peers->member[i].name, 0, TAKE_AT_ONCE,
+                                  arena, &rows, &count, NULL);
         for (uint32_t r = 0; r < count; r++)
             lead_take (peers->metad, rows[r].job);
         arena_destroy (arena);

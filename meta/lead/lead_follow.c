@@ -41,7 +41,8 @@ static void stretch_end (struct stretch *stretch)
     if (!metad->stopping) {
         struct peer *peer = &metad->peers->member[stretch->member];
         peer->following = false;
-        if (!stretch->failed && metastore_followed_save (metad->store, peer->name, stretch->upto, NULL) == 0) {
+        if (!stretch->failed &&
+            metastore_followed_save (metad->store, peer->name, stretch->upto, NULL) == 0) {
             peer->followed = stretch->upto;
             if (stretch->full)
                 list_ask (metad, stretch->member);
@@ -56,7 +57,8 @@ static void state_came (void *arg, const struct rpc_result *result)
     struct stretch *stretch = wanted->stretch;
     bool kept = false;
     if (!stretch->metad->stopping && result->status == RPC_OK)
-        lead_keep (stretch->metad, wanted->job, (const Nui__Meta__V1__StateReply *)result->reply, &kept, NULL);
+        lead_keep (stretch->metad, wanted->job, (const Nui__Meta__V1__StateReply *)result->reply,
+                   &kept, NULL);
     stretch->failed = stretch->failed || !kept;
     free (wanted);
     stretch_end (stretch);
@@ -90,7 +92,8 @@ static void list_came (void *arg, const struct rpc_result *result)
         *wanted = (struct wanted){stretch, reply->jobs[i]->job};
         request.job = wanted->job;
         stretch->waiting++;
-        link_call (metad->peers->member[stretch->member].link, "State", &request.base, TIMEOUT, state_came, wanted);
+        link_call (metad->peers->member[stretch->member].link, "State", &request.base, TIMEOUT,
+                   state_came, wanted);
     }
     if (!stretch->failed) {
         stretch->upto = reply->upto;
@@ -138,7 +141,8 @@ void lead_on_over (void *self, struct rpccall *call, const ProtobufCMessage *mes
     err_clear (&err);
     int rc = request->after <= INT64_MAX ? 0 : err_set (&err, ERR_INVALID, "no place in the list");
     if (rc == 0)
-        rc = metastore_leads_over (metad->store, request->after, LISTED_AT_ONCE, arena, &rows, &count, &err);
+        rc = metastore_leads_over (metad->store, request->after, LISTED_AT_ONCE, arena, &rows,
+                                   &count, &err);
     reply.jobs = lead_copies (rows, count, arena);
     reply.n_jobs = count;
     reply.upto = count ? rows[count - 1].place : 0;
@@ -166,7 +170,8 @@ void lead_on_state (void *self, struct rpccall *call, const ProtobufCMessage *me
     if (rc == 0 && row.open)
         rc = err_set (&err, ERR_CONFLICT, "that job is not over");
     if (rc == 0)
-        rc = metastore_rows_load (metad->store, request->job, true, arena, &reply.rows, &reply.n_rows, &err);
+        rc = metastore_rows_load (metad->store, request->job, true, arena, &reply.rows,
+                                  &reply.n_rows, &err);
     if (rc == 0) {
         reply.leader = (char *)row.leader;
         reply.accepted = row.vote.accepted;

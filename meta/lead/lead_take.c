@@ -14,8 +14,8 @@ struct taking {
     struct metad *metad;
     uint64_t number;
     struct inquiry inquiry;
-    char leader[COALLOC_NAME_MAX];     /* who led it; itself: it has to have a higher ballot */
-    Nui__Meta__V1__VoteReply *best;    /* with the state that goes on; NULL: what is here */
+    char leader[COALLOC_NAME_MAX];  /* who led it; itself: it has to have a higher ballot */
+    Nui__Meta__V1__VoteReply *best; /* with the state that goes on; NULL: what is here */
     struct event *timer;
     struct taking *next;
 };
@@ -51,7 +51,8 @@ uint32_t lead_takes (const struct metad *metad)
 }
 
 /* The row, or that of a job of which nothing is here. */
-static int row_load (struct metad *metad, uint64_t number, struct arena *arena, struct lead_row *row, struct err *err)
+static int row_load (struct metad *metad, uint64_t number, struct arena *arena,
+                     struct lead_row *row, struct err *err)
 {
     int rc = metastore_lead_load (metad->store, number, arena, row, err);
     if (rc != ERR_NOT_FOUND)
@@ -75,27 +76,31 @@ static void changed_on_disk (struct metad *metad, uint64_t number)
 
 /* ---- a member's answers */
 
-static int promise_give (struct metad *metad, const char *caller, const Nui__Meta__V1__VoteRequest *request,
-                         struct lead_row *row, struct arena *arena, Nui__Meta__V1__VoteReply *reply, struct err *err)
+static int promise_give (struct metad *metad, const char *caller,
+                         const Nui__Meta__V1__VoteRequest *request, struct lead_row *row,
+                         struct arena *arena, Nui__Meta__V1__VoteReply *reply, struct err *err)
 {
     /* Who leads it and is alive keeps it. */
-    bool free_to = !row->leader[0] || strcmp (row->leader, caller) == 0 || peers_silent (metad->peers, row->leader);
+    bool free_to = !row->leader[0] || strcmp (row->leader, caller) == 0 ||
+                   peers_silent (metad->peers, row->leader);
     if (!free_to || !vote_take (&row->vote, request->ballot, false, 0))
         return 0;
     int rc = metastore_lead_save (metad->store, row, err);
     if (rc == 0 && row->vote.accepted)
-        rc = metastore_rows_load (metad->store, row->job, true, arena, &reply->rows, &reply->n_rows, err);
+        rc = metastore_rows_load (metad->store, row->job, true, arena, &reply->rows, &reply->n_rows,
+                                  err);
     reply->granted = rc == 0;
     return rc;
 }
 
-static int state_keep (struct metad *metad, const Nui__Meta__V1__VoteRequest *request, struct lead_row *row,
-                       Nui__Meta__V1__VoteReply *reply, struct err *err)
+static int state_keep (struct metad *metad, const Nui__Meta__V1__VoteRequest *request,
+                       struct lead_row *row, Nui__Meta__V1__VoteReply *reply, struct err *err)
 {
     int rc = metastore_begin (metad->store, err);
     if (rc)
         return rc;
-    rc = metastore_rows_save (metad->store, row->job, request->rows, request->n_rows, &reply->other, err);
+    rc = metastore_rows_save (metad->store, row->job, request->rows, request->n_rows, &reply->other,
+                              err);
     if (rc == 0)
         rc = metastore_lead_save (metad->store, row, err);
     if (rc == 0)
@@ -107,7 +112,8 @@ static int state_keep (struct metad *metad, const Nui__Meta__V1__VoteRequest *re
 }
 
 /* The same signed job is here as another, which can be no majority's any more. */
-static bool other_yields (struct metad *metad, const struct lead_row *row, Nui__Meta__V1__VoteReply *reply)
+static bool other_yields (struct metad *metad, const struct lead_row *row,
+                          Nui__Meta__V1__VoteReply *reply)
 {
     struct arena *arena = arena_create (0);
     struct lead_row other;
@@ -130,8 +136,9 @@ static bool other_yields (struct metad *metad, const struct lead_row *row, Nui__
     return rc == 0;
 }
 
-static int cast_take (struct metad *metad, const char *caller, const Nui__Meta__V1__VoteRequest *request,
-                      struct lead_row *row, Nui__Meta__V1__VoteReply *reply, struct err *err)
+static int cast_take (struct metad *metad, const char *caller,
+                      const Nui__Meta__V1__VoteRequest *request, struct lead_row *row,
+                      Nui__Meta__V1__VoteReply *reply, struct err *err)
 {
     struct vote before = row->vote;
     if (!vote_take (&row->vote, request->ballot, true, request->version))
@@ -141,7 +148,8 @@ static int cast_take (struct metad *metad, const char *caller, const Nui__Meta__
         row->stands = row->stands || request->stands;
         /* Its leader has it, and this one. */
         uint32_t leader = peers_index (metad->peers, caller);
-        bool over = request->over || quorum_enough (1u << leader | 1u << metad->peers->self, metad->peers->count);
+        bool over = request->over ||
+                    quorum_enough (1u << leader | 1u << metad->peers->self, metad->peers->count);
         row->open = !over || !metastore_rows_ended (request->rows, request->n_rows);
         int rc = state_keep (metad, request, row, reply, err);
         if (reply->other && other_yields (metad, row, reply)) {
@@ -170,7 +178,8 @@ static int cast_take (struct metad *metad, const char *caller, const Nui__Meta__
     return 0;
 }
 
-int lead_keep (struct metad *metad, uint64_t job, const Nui__Meta__V1__StateReply *state, bool *kept, struct err *err)
+int lead_keep (struct metad *metad, uint64_t job, const Nui__Meta__V1__StateReply *state,
+               bool *kept, struct err *err)
 {
     Nui__Meta__V1__VoteRequest request = NUI__META__V1__VOTE_REQUEST__INIT;
     Nui__Meta__V1__VoteReply reply = NUI__META__V1__VOTE_REPLY__INIT;
@@ -202,8 +211,9 @@ void lead_on_vote (void *self, struct rpccall *call, const ProtobufCMessage *mes
     err_clear (&err);
     if (member == UINT32_MAX)
         return;
-    if (request->ballot < QUORUM_STRIDE || ballot_member (request->ballot) != member || request->ballot > INT32_MAX ||
-        request->job == 0 || request->job > INT64_MAX || request->version > INT64_MAX) {
+    if (request->ballot < QUORUM_STRIDE || ballot_member (request->ballot) != member ||
+        request->ballot > INT32_MAX || request->job == 0 || request->job > INT64_MAX ||
+        request->version > INT64_MAX) {
         rpccall_finish (call, RPC_INVALID_ARGUMENT, "not a ballot of that metascheduler");
         return;
     }
@@ -261,8 +271,9 @@ static void taken (struct taking *taking)
     if (rc)
         metastore_rollback (metad->store);
     arena_destroy (arena);
-    log_event (metad->log, rc ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "group", rc ? "not_taken" : "taken_over",
-               "job=grid.%llu from=%s ballot=%llu", (unsigned long long)number, taking->leader,
+    log_event (metad->log, rc ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "group",
+               rc ? "not_taken" : "taken_over", "job=grid.%llu from=%s ballot=%llu",
+               (unsigned long long)number, taking->leader,
                (unsigned long long)taking->inquiry.ballot);
     if (rc)
         return; /* the timer tries again */
@@ -279,14 +290,18 @@ static void taken (struct taking *taking)
         job_timer (job, 0);
 }
 
-static void heard (struct taking *taking, uint32_t member, uint64_t ballot, const Nui__Meta__V1__VoteReply *reply)
+static void heard (struct taking *taking, uint32_t member, uint64_t ballot,
+                   const Nui__Meta__V1__VoteReply *reply)
 {
     struct vote vote = {reply->promised, reply->accepted, reply->version};
-    bool best, enough = inquiry_heard (&taking->inquiry, member, ballot, reply->granted, &vote, &best);
+    bool best,
+        enough = inquiry_heard (&taking->inquiry, member, ballot, reply->granted, &vote, &best);
     if (best) {
         if (taking->best)
             nui__meta__v1__vote_reply__free_unpacked (taking->best, NULL);
-        taking->best = member == taking->inquiry.self ? NULL : (Nui__Meta__V1__VoteReply *)pbcopy (&reply->base);
+        taking->best = member == taking->inquiry.self
+                           ? NULL
+                           : (Nui__Meta__V1__VoteReply *)pbcopy (&reply->base);
     }
     if (enough)
         taken (taking);
@@ -299,7 +314,8 @@ static void question_done (void *arg, const struct rpc_result *result)
     const Nui__Meta__V1__VoteReply *reply = (const Nui__Meta__V1__VoteReply *)result->reply;
     struct taking *taking =
         metad->stopping || result->status != RPC_OK ? NULL : taking_find (metad, q->number);
-    if (taking && (reply->granted || strcmp (reply->leader, taking->leader) == 0 || !reply->leader[0])) {
+    if (taking &&
+        (reply->granted || strcmp (reply->leader, taking->leader) == 0 || !reply->leader[0])) {
         heard (taking, q->member, q->ballot, reply);
     } else if (taking) { /* led by another, as that one knows */
         taking_end (taking);
@@ -372,7 +388,8 @@ void lead_take (struct metad *metad, uint64_t number)
     struct lead_row row;
     struct err err;
     err_clear (&err);
-    if (!taking_find (metad, number) && metastore_lead_load (metad->store, number, arena, &row, &err) == 0) {
+    if (!taking_find (metad, number) &&
+        metastore_lead_load (metad->store, number, arena, &row, &err) == 0) {
         struct taking *taking = calloc (1, sizeof *taking);
         if (!taking)
             abort ();
@@ -400,7 +417,8 @@ void lead_told (struct metad *metad, uint64_t number, const char *leader)
     bool known = metastore_lead_load (metad->store, number, arena, &row, &err) == 0;
     if (known && (strcmp (leader, self) == 0 || !leader[0])) {
         lead_take (metad, number); /* by a ballot above what somebody has promised */
-    } else if (known && strcmp (leader, row.leader) != 0 && peers_index (metad->peers, leader) != UINT32_MAX) {
+    } else if (known && strcmp (leader, row.leader) != 0 &&
+               peers_index (metad->peers, leader) != UINT32_MAX) {
         log_event (metad->log, LOG_LEVEL_INFO, "group", "led_by", "job=grid.%llu leader=%s",
                    (unsigned long long)number, leader);
         if (metastore_lead_leader (metad->store, number, leader, &err) == 0)

@@ -40,11 +40,13 @@ static Answer *answer_make (const struct gridjob *job, const struct survey_offer
     if (offer->answered)
         why = offer->reason;
     if (a->feasible)
-        a->start_us = view ? gridlicence_start (view, offer, least, &why) : survey_start_of (offer, least);
+        a->start_us =
+            view ? gridlicence_start (view, offer, least, &why) : survey_start_of (offer, least);
     if (least > now && a->start_us == least) {
         char when[QUANTITY_TEXT_MAX];
         snprintf (why.code, sizeof why.code, "NotBefore");
-        text_printf (why.text, sizeof why.text, "not before %s, as the job asks", time_format_table (least, when));
+        text_printf (why.text, sizeof why.text, "not before %s, as the job asks",
+                     time_format_table (least, when));
     }
     reason->code = copy (why.code);
     reason->text = copy (why.text);
@@ -93,7 +95,8 @@ static void part_take (struct gridjob *job, uint32_t p, const struct survey *sur
     assert (all && "out of memory");
     nui__meta__v1__site_answers__init (all);
     all->answers =
-        calloc (survey->offer_count + UNASKED_SITES_MAX + (before ? before->n_answers : 0) + 1, sizeof (Answer *));
+        calloc (survey->offer_count + UNASKED_SITES_MAX + (before ? before->n_answers : 0) + 1,
+                sizeof (Answer *));
     assert (all->answers && "out of memory");
     for (uint32_t i = 0; i < survey->offer_count; i++)
         if (survey->offer[i].part == p)

@@ -49,7 +49,8 @@ static uint32_t asked_count (const Asked *asked)
     return asked->count ? asked->count : 1;
 }
 
-static uint64_t component_asks (const struct metad *metad, const ComponentMessage *component, uint32_t licence)
+static uint64_t component_asks (const struct metad *metad, const ComponentMessage *component,
+                                uint32_t licence)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < component->n_licences; i++)
@@ -90,13 +91,14 @@ int gridlicence_check (const struct metad *metad, const JobMessage *job, struct 
                             share (metad, l));
     }
     if (any && job->array_limit)
-        return err_set (err, ERR_INVALID, "an array whose jobs ask for licences of the grid cannot be limited "
-                                          "to some at a time: each is reserved for a moment");
+        return err_set (err, ERR_INVALID,
+                        "an array whose jobs ask for licences of the grid cannot be limited "
+                        "to some at a time: each is reserved for a moment");
     return 0;
 }
 
-char **gridlicence_named (const struct metad *metad, const ComponentMessage *component, struct arena *arena,
-                       size_t *count_out)
+char **gridlicence_named (const struct metad *metad, const ComponentMessage *component,
+                          struct arena *arena, size_t *count_out)
 {
     char **name = arena_array (arena, component->n_licences + 1, sizeof *name);
     *count_out = 0;
@@ -139,8 +141,8 @@ static bool part_over (enum part_state state)
     return state == PART_ENDED || state == PART_GONE || state == PART_REFUSED;
 }
 
-static void record_list (const struct gridjob *job, const struct coalloc_record *record, time_us now,
-                         struct licence_booking *out, uint32_t *count)
+static void record_list (const struct gridjob *job, const struct coalloc_record *record,
+                         time_us now, struct licence_booking *out, uint32_t *count)
 {
     bool let_go = was_let_go (record);
     time_us common = let_go ? record->start_at : record->slot_start;
@@ -165,14 +167,15 @@ static void record_list (const struct gridjob *job, const struct coalloc_record 
     }
 }
 
-static struct licence_booking *list (const struct metad *metad, struct arena *arena, uint32_t *count)
+static struct licence_booking *list (const struct metad *metad, struct arena *arena,
+                                     uint32_t *count)
 {
     time_us now = clock_now_us ();
     size_t most = 1;
     struct gridjob *job;
     DL_FOREACH2 (metad->licensed, job, licensed_next)
-        for (size_t c = 0; c < job->job->n_components; c++)
-            most += 2 * job->job->components[c]->n_licences;
+    for (size_t c = 0; c < job->job->n_components; c++)
+        most += 2 * job->job->components[c]->n_licences;
     struct licence_booking *out = arena_array (arena, most, sizeof *out);
     *count = 0;
     DL_FOREACH2 (metad->licensed, job, licensed_next)
@@ -201,7 +204,8 @@ struct gridlicence_view *gridlicence_view (const struct survey *survey, struct a
     return view;
 }
 
-static struct licence_need need_of (const struct metad *metad, const JobMessage *job, uint32_t licence)
+static struct licence_need need_of (const struct metad *metad, const JobMessage *job,
+                                    uint32_t licence)
 {
     uint64_t asks = job_asks (metad, job, licence);
     return (struct licence_need){licence, asks > UINT32_MAX ? UINT32_MAX : (uint32_t)asks,
@@ -214,13 +218,14 @@ static uint32_t licence_alone (struct gridlicence_view *view, const struct surve
 {
     const struct survey *survey = view->survey;
     duration_us walltime = jobshape_walltime (survey->job->components[offer->part], offer->shape);
-    return licence_starts (view->booking, view->count, survey->asker, need, walltime, offer->starts[0].begin,
-                           offer->starts[offer->start_count - 1].end, view->scratch, out,
-                           CHOOSE_INTERVALS_MAX);
+    return licence_starts (view->booking, view->count, survey->asker, need, walltime,
+                           offer->starts[0].begin, offer->starts[offer->start_count - 1].end,
+                           view->scratch, out, CHOOSE_INTERVALS_MAX);
 }
 
-const struct choose_interval *gridlicence_starts (struct gridlicence_view *view, const struct survey_offer *offer,
-                                               uint32_t *count_out)
+const struct choose_interval *gridlicence_starts (struct gridlicence_view *view,
+                                                  const struct survey_offer *offer,
+                                                  uint32_t *count_out)
 {
     const struct choose_interval *now = offer->starts;
     *count_out = offer->start_count;
@@ -232,8 +237,10 @@ const struct choose_interval *gridlicence_starts (struct gridlicence_view *view,
         if (!component_asks (metad, component, l))
             continue;
         struct licence_need need = need_of (metad, view->survey->job, l);
-        struct choose_interval *alone = arena_array (view->arena, CHOOSE_INTERVALS_MAX, sizeof *alone);
-        struct choose_interval *both = arena_array (view->arena, CHOOSE_INTERVALS_MAX, sizeof *both);
+        struct choose_interval *alone =
+            arena_array (view->arena, CHOOSE_INTERVALS_MAX, sizeof *alone);
+        struct choose_interval *both =
+            arena_array (view->arena, CHOOSE_INTERVALS_MAX, sizeof *both);
         uint32_t count = licence_alone (view, offer, &need, alone);
         *count_out = licence_both (now, *count_out, alone, count, both, CHOOSE_INTERVALS_MAX);
         now = both;
@@ -249,8 +256,8 @@ static time_us first_from (const struct choose_interval *v, uint32_t count, time
     return 0;
 }
 
-static void reason_fill (struct gridlicence_view *view, const struct survey_offer *offer, time_us wanted,
-                         struct coalloc_reason *reason)
+static void reason_fill (struct gridlicence_view *view, const struct survey_offer *offer,
+                         time_us wanted, struct coalloc_reason *reason)
 {
     const struct metad *metad = view->survey->metad;
     const ComponentMessage *component = view->survey->job->components[offer->part];
@@ -259,7 +266,8 @@ static void reason_fill (struct gridlicence_view *view, const struct survey_offe
         if (!component_asks (metad, component, l))
             continue;
         struct licence_need need = need_of (metad, view->survey->job, l);
-        struct choose_interval *alone = arena_array (view->arena, CHOOSE_INTERVALS_MAX, sizeof *alone);
+        struct choose_interval *alone =
+            arena_array (view->arena, CHOOSE_INTERVALS_MAX, sizeof *alone);
         time_us free = first_from (alone, licence_alone (view, offer, &need, alone), wanted);
         struct licence_step step[1];
         char when[QUANTITY_TEXT_MAX];
@@ -269,16 +277,17 @@ static void reason_fill (struct gridlicence_view *view, const struct survey_offe
         licence_steps (view->booking, view->count, l, wanted, view->scratch, step, 1);
         uint64_t left = step[0].booked < need.total ? need.total - step[0].booked : 0;
         snprintf (reason->code, sizeof reason->code, "Licence");
-        text_printf (reason->text, sizeof reason->text, "waits for %u of licence %s: %llu of %u free%s, %s%s",
-                  need.count, metad->config->licence[l].name, (unsigned long long)left, need.total,
-                  left >= need.count ? " but not for so long" : "",
-                  free ? "enough from " : "not enough in the site's horizon",
-                  free ? time_format_table (free, when) : "");
+        text_printf (reason->text, sizeof reason->text,
+                     "waits for %u of licence %s: %llu of %u free%s, %s%s", need.count,
+                     metad->config->licence[l].name, (unsigned long long)left, need.total,
+                     left >= need.count ? " but not for so long" : "",
+                     free ? "enough from " : "not enough in the site's horizon",
+                     free ? time_format_table (free, when) : "");
     }
 }
 
-time_us gridlicence_start (struct gridlicence_view *view, const struct survey_offer *offer, time_us not_before,
-                        struct coalloc_reason *reason)
+time_us gridlicence_start (struct gridlicence_view *view, const struct survey_offer *offer,
+                           time_us not_before, struct coalloc_reason *reason)
 {
     uint32_t count;
     time_us wanted = first_from (offer->starts, offer->start_count, not_before);
@@ -316,7 +325,8 @@ static void gridlicence_job_saved (struct gridjob *job, bool with_record)
         return;
     DL_FOREACH2 (job->metad->licensed, other, licensed_next)
     {
-        if (other == job || job_ended (other) || !other->record || other->record->phase != COALLOC_READY)
+        if (other == job || job_ended (other) || !other->record ||
+            other->record->phase != COALLOC_READY)
             continue;
         other->look_mono = clock_monotonic_us ();
         job_timer (other, 0);
@@ -338,7 +348,8 @@ static void uses_fill (const struct metad *metad, const struct principal *peer, 
     state->uses = arena_array (arena, count + 1u, sizeof *state->uses);
     for (uint32_t i = 0; i < count; i++) {
         const struct licence_booking *b = &booking[i];
-        struct gridjob *job = b->licence == licence && !b->other ? job_live ((struct metad *)metad, b->owner) : NULL;
+        struct gridjob *job =
+            b->licence == licence && !b->other ? job_live ((struct metad *)metad, b->owner) : NULL;
         if (!job || (peer->kind != PRINCIPAL_OPERATOR && strcmp (job->submitter, uri) != 0))
             continue;
         Nui__Meta__V1__LicenceUse *use = arena_new (arena, Nui__Meta__V1__LicenceUse);

@@ -21,20 +21,21 @@ bool gridlicence_asked (const struct metad *metad, const JobMessage *job);
 /* What no moment could satisfy; ERR_LIMIT, ERR_INVALID. */
 int gridlicence_check (const struct metad *metad, const JobMessage *job, struct err *err);
 /* The names that the component asks for and the grid has, for the sites; in the arena. */
-char **gridlicence_named (const struct metad *metad, const ComponentMessage *component, struct arena *arena,
-                       size_t *count_out);
+char **gridlicence_named (const struct metad *metad, const ComponentMessage *component,
+                          struct arena *arena, size_t *count_out);
 
 /* What of them is reserved, to be asked about a survey's offers; NULL where its job needs none. In the arena. */
 struct gridlicence_view;
 struct gridlicence_view *gridlicence_view (const struct survey *survey, struct arena *arena);
 /* The moments of the offer's at which the licences are there, too; the offer's own where view is NULL.
  * Those in the arena. */
-const struct choose_interval *gridlicence_starts (struct gridlicence_view *view, const struct survey_offer *offer,
-                                               uint32_t *count_out);
+const struct choose_interval *gridlicence_starts (struct gridlicence_view *view,
+                                                  const struct survey_offer *offer,
+                                                  uint32_t *count_out);
 /* When the offer could start at the earliest, not before that moment; 0: never in the site's horizon. The
  * reason is filled where the site alone could sooner: which licence it waits for, and until when. */
-time_us gridlicence_start (struct gridlicence_view *view, const struct survey_offer *offer, time_us not_before,
-                        struct coalloc_reason *reason);
+time_us gridlicence_start (struct gridlicence_view *view, const struct survey_offer *offer,
+                           time_us not_before, struct coalloc_reason *reason);
 
 /* Whether START of that record has to wait for a licence that another has not given back. */
 bool gridlicence_withhold (const struct gridjob *job, const struct coalloc_record *record);

@@ -83,12 +83,14 @@ static time_us report_completion (const struct site *site, uint64_t procs, durat
     return start == TIME_US_NONE ? TIME_US_MAX : start + walltime;
 }
 
-time_us ranking_completion (const struct metad *metad, const JobMessage *job, const struct survey_pair *pair)
+time_us ranking_completion (const struct metad *metad, const JobMessage *job,
+                            const struct survey_pair *pair)
 {
     const struct site *site = metad->site[pair->site];
     const ComponentMessage *component = job->components[0];
     duration_us walltime = jobshape_walltime (component, pair->shape);
-    time_us now = clock_now_us (), least = job->not_before_us > now ? job->not_before_us : now, completion;
+    time_us now = clock_now_us (), least = job->not_before_us > now ? job->not_before_us : now,
+            completion;
     if (!site->report)
         return TIME_US_MAX;
     completion = report_completion (site, jobcheck_procs (component, pair->shape), walltime);
@@ -113,7 +115,8 @@ struct worth {
 static struct worth worth_asking (struct metad *metad, const char (*refused_by)[COALLOC_NAME_MAX],
                                   uint32_t refused_count, struct arena *arena)
 {
-    struct worth worth = {arena_array (arena, metad->site_count + 1u, sizeof *worth.site), 0, INT64_MAX};
+    struct worth worth = {arena_array (arena, metad->site_count + 1u, sizeof *worth.site), 0,
+                          INT64_MAX};
     duration_us now_mono = clock_monotonic_us ();
     for (uint32_t i = 0; i < metad->site_count; i++) {
         if (!site_worth_asking (metad, metad->site[i], now_mono) ||
@@ -130,7 +133,8 @@ static uint32_t part_rank (const ComponentMessage *component, const struct metad
                            const struct worth *worth, struct arena *arena, struct survey_pair **out)
 {
     uint32_t count = 0, shapes = (uint32_t)component->n_shapes + 1;
-    struct ranked *ranked = arena_alloc (arena, ((size_t)worth->count * shapes + 1) * sizeof *ranked);
+    struct ranked *ranked =
+        arena_alloc (arena, ((size_t)worth->count * shapes + 1) * sizeof *ranked);
     for (uint32_t s = 0; s < shapes; s++) {
         uint64_t procs = jobcheck_procs (component, s);
         duration_us walltime = jobshape_walltime (component, s);
@@ -172,14 +176,15 @@ static const struct memo *memo_find (const struct metad *metad, const uint8_t *k
     const struct ranking *ranking = metad->ranking;
     for (uint32_t i = 0; ranking && len && i < MEMOS; i++) {
         const struct memo *memo = &ranking->memo[i];
-        if (memo->key_len == len && memo->reports == metad->reports && memcmp (memo->key, key, len) == 0)
+        if (memo->key_len == len && memo->reports == metad->reports &&
+            memcmp (memo->key, key, len) == 0)
             return clock_monotonic_us () < memo->until ? memo : NULL;
     }
     return NULL;
 }
 
-static void memo_keep (struct metad *metad, const uint8_t *key, size_t len, const struct worth *worth,
-                       const struct survey_pair *pair, uint32_t count)
+static void memo_keep (struct metad *metad, const uint8_t *key, size_t len,
+                       const struct worth *worth, const struct survey_pair *pair, uint32_t count)
 {
     if (!len || (!metad->ranking && !(metad->ranking = calloc (1, sizeof *metad->ranking))))
         return;

@@ -106,7 +106,8 @@ static void reply_take (struct survey_offer *offer, const Nui__Local__V1__QueryR
     offer->feasible = reply->feasible;
     reason_copy (&offer->reason, reply->reason);
     offer->start_estimate = reply->start_estimate_us;
-    offer->forecast = (Nui__Common__V1__Forecast *)pbcopy ((const ProtobufCMessage *)reply->forecast);
+    offer->forecast =
+        (Nui__Common__V1__Forecast *)pbcopy ((const ProtobufCMessage *)reply->forecast);
     offer->nodes = reply->nodes;
     if (offer->feasible)
         reply_take_priced (offer, reply, site);
@@ -150,12 +151,13 @@ static void quote_failed (struct survey *survey, const struct rpc_result *result
     text_copy (survey->bank.code, sizeof survey->bank.code,
                survey->bank_refused ? "BankRefused" : "BankDown");
     text_printf (survey->bank.text, sizeof survey->bank.text,
-              survey->bank_refused ? "the bank refused: %.300s"
-                                   : "the bank does not answer (%.300s)",
-              result->message);
+                 survey->bank_refused ? "the bank refused: %.300s"
+                                      : "the bank does not answer (%.300s)",
+                 result->message);
 }
 
-static void prices_take (struct survey *survey, const Nui__Bank__V1__QuoteReply *reply, uint32_t first)
+static void prices_take (struct survey *survey, const Nui__Bank__V1__QuoteReply *reply,
+                         uint32_t first)
 {
     uint32_t item = 0;
     bool unfunded = false;
@@ -224,8 +226,7 @@ static void quote_ask (struct survey *survey)
 {
     Nui__Bank__V1__QuoteRequest request = NUI__BANK__V1__QUOTE_REQUEST__INIT;
     struct arena *arena = arena_create (0);
-    Nui__Bank__V1__PriceItem **items =
-        arena_array (arena, survey->offer_count + 1u, sizeof *items);
+    Nui__Bank__V1__PriceItem **items = arena_array (arena, survey->offer_count + 1u, sizeof *items);
     uint32_t count = 0;
     for (uint32_t i = 0; i < survey->offer_count; i++) {
         struct survey_offer *offer = &survey->offer[i];
@@ -246,7 +247,8 @@ static void quote_ask (struct survey *survey)
             abort ();
         *call = (struct quote_call){survey, first};
         request.items = items + first;
-        request.n_items = count - first < SURVEY_QUOTE_ITEMS_MAX ? count - first : SURVEY_QUOTE_ITEMS_MAX;
+        request.n_items =
+            count - first < SURVEY_QUOTE_ITEMS_MAX ? count - first : SURVEY_QUOTE_ITEMS_MAX;
         survey->quoting++;
         link_call (survey->metad->bank, "Quote", &request.base, QUOTE_TIMEOUT, quote_done, call);
     }
@@ -258,7 +260,8 @@ static void quote_ask (struct survey *survey)
 static bool quote_stands (const struct survey *survey)
 {
     bool more = false, paid = survey->priced && (!survey->group_quoted || survey->group_funded);
-    if ((survey->bank.code[0] && !survey->priced && !survey->bank_refused) || !survey_may_run (survey))
+    if ((survey->bank.code[0] && !survey->priced && !survey->bank_refused) ||
+        !survey_may_run (survey))
         return true;
     for (uint32_t i = 0; i < survey->offer_count; i++) {
         const struct survey_offer *offer = &survey->offer[i];
@@ -356,7 +359,8 @@ static void query_ask (struct survey *survey, uint32_t index)
     request.window_end_us = request.window_begin_us + survey->metad->config->horizon;
     struct arena *arena = component->n_licences ? arena_create (0) : NULL;
     if (arena)
-        request.grid_licences = gridlicence_named (survey->metad, component, arena, &request.n_grid_licences);
+        request.grid_licences =
+            gridlicence_named (survey->metad, component, arena, &request.n_grid_licences);
     survey->outstanding++;
     link_call (survey->metad->site[offer->site]->link, "Query", &request.base, QUERY_TIMEOUT,
                query_done, call);
@@ -518,7 +522,8 @@ static struct choose_record record_of (const SiteReport *report, const char *cla
         bool of_all = !*r->class_;
         if (strcmp (r->answers, "first") != 0 || (!of_all && strcmp (r->class_, class_name) != 0))
             continue;
-        record[of_all] = (struct choose_record){r->uncertain, r->coverage95_ppm, r->bias_us, r->earned};
+        record[of_all] =
+            (struct choose_record){r->uncertain, r->coverage95_ppm, r->bias_us, r->earned};
         *(of_all ? &all : &of_class) = &record[of_all];
     }
     return choose_record_of (all, of_class);
@@ -531,16 +536,15 @@ time_us survey_expected_of (const struct survey *survey, const struct survey_off
     time_us promised = survey_start_of (offer, not_before);
     if (!offer->forecast || !offer->forecast->median_us)
         return promised;
-    struct choose_record record =
-        record_of (report, survey->job->components[offer->part]->class_);
-    time_us expected = choose_expected (offer->forecast->median_us, promised,
-                                        offer->forecast->made_us, &record);
+    struct choose_record record = record_of (report, survey->job->components[offer->part]->class_);
+    time_us expected =
+        choose_expected (offer->forecast->median_us, promised, offer->forecast->made_us, &record);
     return expected > not_before ? expected : not_before;
 }
 
 /* Why a site that was not asked cannot run the part; false when it might. */
-static bool site_never (const ComponentMessage *component, const struct site *site,
-                        char *text, size_t cap)
+static bool site_never (const ComponentMessage *component, const struct site *site, char *text,
+                        size_t cap)
 {
     struct err err;
     err_clear (&err);
@@ -550,7 +554,8 @@ static bool site_never (const ComponentMessage *component, const struct site *si
     return true;
 }
 
-bool survey_unasked (const struct survey *survey, uint32_t part, uint32_t index, struct coalloc_reason *reason)
+bool survey_unasked (const struct survey *survey, uint32_t part, uint32_t index,
+                     struct coalloc_reason *reason)
 {
     struct metad *metad = survey->metad;
     const struct site *site = metad->site[index];
@@ -563,7 +568,10 @@ bool survey_unasked (const struct survey *survey, uint32_t part, uint32_t index,
         return false;
     bool never = site_never (component, site, text, sizeof text);
     bool silent = !site_worth_asking (metad, site, clock_monotonic_us ());
-    text_copy (reason->code, sizeof reason->code, never ? "NeverFits" : silent ? "SiteDown" : "NotAsked");
+    text_copy (reason->code, sizeof reason->code,
+               never    ? "NeverFits"
+               : silent ? "SiteDown"
+                        : "NotAsked");
     text_copy (reason->text, sizeof reason->text,
                never    ? text
                : silent ? "the site does not report"
@@ -615,12 +623,12 @@ enum survey_verdict survey_part (const struct survey *survey, uint32_t part,
         verdict = SURVEY_SILENT;
         text_copy (reason->code, sizeof reason->code, "SiteDown");
         text_printf (reason->text, sizeof reason->text, "component %s waits for %.200s: no answer",
-                  component->name, strbuf_text (&silent));
+                     component->name, strbuf_text (&silent));
     } else if (verdict == SURVEY_NEVER) {
         text_copy (reason->code, sizeof reason->code, "Infeasible");
         text_printf (reason->text, sizeof reason->text, "component %s can never run: %.300s",
-                  component->name,
-                  never.len ? strbuf_text (&never) : "no configured site is allowed");
+                     component->name,
+                     never.len ? strbuf_text (&never) : "no configured site is allowed");
     }
     strbuf_free (&never);
     strbuf_free (&silent);
@@ -650,10 +658,15 @@ void survey_problem (const struct survey *survey, struct arena *arena,
         const struct choose_interval *starts = gridlicence_starts (view, offer, &start_count);
         (*index_out)[problem->offer_count] = i;
         problem->offer[problem->offer_count++] = (struct choose_offer){
-            .part = offer->part, .site = offer->site, .shape = offer->shape,
+            .part = offer->part,
+            .site = offer->site,
+            .shape = offer->shape,
             .walltime = jobshape_walltime (survey->job->components[offer->part], offer->shape),
             .procs = offer->procs,
-            .site_procs = site->report ? site->report->procs_up : 0, .price = offer->price,
-            .not_before = TIME_US_NONE, .starts = starts, .start_count = start_count};
+            .site_procs = site->report ? site->report->procs_up : 0,
+            .price = offer->price,
+            .not_before = TIME_US_NONE,
+            .starts = starts,
+            .start_count = start_count};
     }
 }

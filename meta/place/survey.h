@@ -13,22 +13,23 @@
 
 struct survey_offer {
     uint32_t part;
-    uint32_t site;             /* index into metad->site; stable for the life of the daemon */
-    uint32_t shape;            /* which of the part's sizes */
+    uint32_t site;  /* index into metad->site; stable for the life of the daemon */
+    uint32_t shape; /* which of the part's sizes */
     char site_name[COALLOC_NAME_MAX];
     bool answered;
     bool feasible;
     struct coalloc_reason reason;
     struct choose_interval *starts;
     uint32_t start_count;
-    time_us start_estimate;    /* by limits; 0: none */
+    time_us start_estimate;              /* by limits; 0: none */
     Nui__Common__V1__Forecast *forecast; /* owned; NULL: the site gave none */
     uint32_t procs;
     uint32_t nodes;
-    char machine[COALLOC_NAME_MAX]; /* for the bank; "": none. Until it has answered, as it said last */
+    char machine
+        [COALLOC_NAME_MAX]; /* for the bank; "": none. Until it has answered, as it said last */
     /* From the bank. */
-    bool quoted;               /* was asked for in the last Quote */
-    bool differs;              /* and with other procs or machine than its answer has */
+    bool quoted;  /* was asked for in the last Quote */
+    bool differs; /* and with other procs or machine than its answer has */
     bool priced;
     credit_micro price;
     bool funded;
@@ -40,21 +41,21 @@ struct survey {
     uint32_t part_count;
     struct survey_offer *offer;
     uint32_t offer_count, offer_cap;
-    bool priced;                     /* the bank answered */
-    bool group_quoted;               /* one site per component: the group was quoted as a whole */
+    bool priced;       /* the bank answered */
+    bool group_quoted; /* one site per component: the group was quoted as a whole */
     bool group_funded;
     credit_micro group_price;
-    struct coalloc_reason bank;      /* why it did not, or why nothing is funded (each account) */
-    bool bank_refused;               /* it answered with a refusal, not with silence */
+    struct coalloc_reason bank; /* why it did not, or why nothing is funded (each account) */
+    bool bank_refused;          /* it answered with a refusal, not with silence */
     /* Inside. */
-    struct survey_pair *rest;        /* candidates that were not asked yet, part by part */
+    struct survey_pair *rest; /* candidates that were not asked yet, part by part */
     uint32_t rest_count;
-    uint32_t wave;                   /* how often some were asked */
-    EnvelopeMessage *envelope;       /* copy */
-    JobMessage *job;                 /* copy */
-    uint32_t outstanding;            /* Queries */
-    uint32_t quoting;                /* Quotes under way */
-    uint64_t asker;                  /* number of the job that it is for; 0: none yet */
+    uint32_t wave;             /* how often some were asked */
+    EnvelopeMessage *envelope; /* copy */
+    JobMessage *job;           /* copy */
+    uint32_t outstanding;      /* Queries */
+    uint32_t quoting;          /* Quotes under way */
+    uint64_t asker;            /* number of the job that it is for; 0: none yet */
     void (*done) (void *arg, struct survey *survey);
     void *arg;
 };
@@ -77,7 +78,8 @@ struct survey_pair {
 #define SURVEY_WORTH (10 * US_PER_S) /* what a site knows changes while its report is on its way */
 enum { SURVEY_SHORTLIST = 8, SURVEY_SHORTLIST_PRICE = 64, SURVEY_MANY = 32, SURVEY_ASKED_MAX = 32 };
 enum { SURVEY_QUOTE_ITEMS_MAX = 256 }; /* that the bank prices in one call */
-static_assert ((int)COALLOC_PARTS_MAX <= (int)SURVEY_QUOTE_ITEMS_MAX, "a group is quoted as a whole");
+static_assert ((int)COALLOC_PARTS_MAX <= (int)SURVEY_QUOTE_ITEMS_MAX,
+               "a group is quoted as a whole");
 void survey_start (struct metad *metad, const EnvelopeMessage *envelope, const JobMessage *job,
                    const struct survey_pair *pair, uint32_t pair_count, uint32_t wave,
                    void (*done) (void *arg, struct survey *survey), void *arg);
@@ -95,14 +97,15 @@ uint32_t survey_candidates (struct metad *metad, const JobMessage *job,
 
 /* What the answers mean for part p. */
 enum survey_verdict {
-    SURVEY_POSSIBLE,  /* some site could run it */
-    SURVEY_NEVER,     /* every allowed site has said that it never can */
-    SURVEY_SILENT,    /* a site that might did not answer */
+    SURVEY_POSSIBLE, /* some site could run it */
+    SURVEY_NEVER,    /* every allowed site has said that it never can */
+    SURVEY_SILENT,   /* a site that might did not answer */
 };
 enum survey_verdict survey_part (const struct survey *survey, uint32_t part,
                                  struct coalloc_reason *reason);
 /* Why an allowed site was not asked for the part; false: it was, or is not allowed. */
-bool survey_unasked (const struct survey *survey, uint32_t part, uint32_t site, struct coalloc_reason *reason);
+bool survey_unasked (const struct survey *survey, uint32_t part, uint32_t site,
+                     struct coalloc_reason *reason);
 /* Fills a problem over the feasible, priced offers (problem->offer and ->part in the arena; intervals stay
  * the survey's, or are those in which licences of the grid are there, too). index_out maps its offers to the survey's. */
 void survey_problem (const struct survey *survey, struct arena *arena,
@@ -126,7 +129,8 @@ Nui__Bank__V1__PriceItem *price_item (const JobMessage *job, const struct survey
 
 /* When an ordinary job would be complete there by the site's report, begun no sooner than now and its own
  * not_before; TIME_US_MAX: the report says nothing of its size. */
-time_us ranking_completion (const struct metad *metad, const JobMessage *job, const struct survey_pair *pair);
+time_us ranking_completion (const struct metad *metad, const JobMessage *job,
+                            const struct survey_pair *pair);
 
 extern const struct metad_part ranking_part;
 

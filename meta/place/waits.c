@@ -49,14 +49,18 @@ int waits_check (struct metad *metad, const JobMessage *job, const char *submitt
         bool before;
         uint64_t number;
         if (!depend_kind_parse (d->kind, &kind, &before))
-            return err_set (err, ERR_INVALID,
-                            "'%.40s' is no dependency: wanted after, afterany, afterok, afternotok, or "
-                            "before…", d->kind);
+            return err_set (
+                err, ERR_INVALID,
+                "'%.40s' is no dependency: wanted after, afterany, afterok, afternotok, or "
+                "before…",
+                d->kind);
         if (!of_grid (d, &kind, &number)) {
             if (job->n_components > 1 || gridlicence_asked (metad, job))
-                return err_set (err, ERR_INVALID,
-                                "%.40s %.60s: a job of several components, or with licences of the grid, can "
-                                "wait for jobs of the grid only", d->kind, d->job_id);
+                return err_set (
+                    err, ERR_INVALID,
+                    "%.40s %.60s: a job of several components, or with licences of the grid, can "
+                    "wait for jobs of the grid only",
+                    d->kind, d->job_id);
             continue;
         }
         struct gridjob *other = job_get (metad, number, NULL);
@@ -118,7 +122,8 @@ static time_us lapse_of (const struct gridjob *job, struct coalloc_reason *reaso
     const JobMessage *body = job->job;
     duration_us longest = 0;
     for (size_t i = 0; i < body->n_components; i++) {
-        duration_us needs = body->components[i]->offset_us + jobshape_walltime_min (body->components[i]);
+        duration_us needs =
+            body->components[i]->offset_us + jobshape_walltime_min (body->components[i]);
         longest = needs > longest ? needs : longest;
     }
     struct {
@@ -198,8 +203,7 @@ static void awaited_free (struct metad *metad, struct awaited *a, bool wake)
 {
     struct waiter *w, *next;
     HASH_DEL (metad->awaited, a);
-    HASH_ITER (hh, a->waiters, w, next)
-    {
+    HASH_ITER (hh, a->waiters, w, next) {
         struct gridjob *job = wake ? job_live (metad, w->number) : NULL;
         if (job && !job_ended (job))
             job_timer (job, 0);

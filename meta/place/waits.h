@@ -9,7 +9,8 @@
 #include "meta/job/job.h"
 
 /* At submission: each is a kind we know and a job of the same owner. ERR_INVALID, ERR_NOT_FOUND. */
-int waits_check (struct metad *metad, const JobMessage *job, const char *submitter, struct err *err);
+int waits_check (struct metad *metad, const JobMessage *job, const char *submitter,
+                 struct err *err);
 /* Whether it has to wait, and why; it is then woken (job_timer) when that may have changed. */
 bool waits_for (struct gridjob *job, struct coalloc_reason *reason);
 /* What it waits for can never be: it is ended with that reason. */

@@ -39,8 +39,8 @@ static bool save (struct gridjob *job)
 /* Durable, then on with it at the next turn. */
 static void stage_set (struct gridjob *job, enum move_stage stage)
 {
-    log_event (job->metad->log, LOG_LEVEL_INFO, "move", "stage", "job=%s from=%s to=%s stage=%d", job->id,
-               job->part[0].site, job->move.site, (int)stage);
+    log_event (job->metad->log, LOG_LEVEL_INFO, "move", "stage", "job=%s from=%s to=%s stage=%d",
+               job->id, job->part[0].site, job->move.site, (int)stage);
     job->move.stage = stage;
     if (save (job) && !job_ended (job))
         job_timer (job, 0);
@@ -64,7 +64,8 @@ static struct gridjob *call_end (struct move_call *call)
         job = NULL;
     if (job) {
         job->busy = false;
-        if (job_ended (job) || job->move.stage != call->stage || job->move.attempt != call->attempt) {
+        if (job_ended (job) || job->move.stage != call->stage ||
+            job->move.attempt != call->attempt) {
             job_timer (job, 0);
             job = NULL;
         }
@@ -108,12 +109,14 @@ duration_us move_interval (const struct gridjob *job)
                                   component_allows (component, site->name));
     }
     /* A job that came with a hold would be held again. */
-    if (!config->move_interval || !elsewhere || job->job->held || job->place != SINGLE_PLACED || !waits (job))
+    if (!config->move_interval || !elsewhere || job->job->held || job->place != SINGLE_PLACED ||
+        !waits (job))
         return INT64_MAX;
     uint64_t random;
     random_bytes (&random, sizeof random);
     return config->move_interval / 2 +
-           (duration_us)(random % (uint64_t)(config->move_interval + 1)); /* not all at one moment */
+           (duration_us)(random %
+                         (uint64_t)(config->move_interval + 1)); /* not all at one moment */
 }
 
 /* When the site that has it expects to start it. */
@@ -158,7 +161,8 @@ void move_look (struct gridjob *job)
 {
     struct arena *arena = arena_create (0);
     struct survey_pair *pair = NULL;
-    char (*not_these)[COALLOC_NAME_MAX] = arena_array (arena, job->refused_count + 1u, sizeof *not_these);
+    char (*not_these)[COALLOC_NAME_MAX] =
+        arena_array (arena, job->refused_count + 1u, sizeof *not_these);
     struct move_call *call = malloc (sizeof *call);
     if (!call)
         abort ();
@@ -222,7 +226,8 @@ static void send_withheld (struct gridjob *job)
 static void switch_over (struct gridjob *job)
 {
     struct jobpart *part = &job->part[0];
-    job_reason (job, "Moved", "moved from %s to %s, where it starts sooner", job->site, job->move.site);
+    job_reason (job, "Moved", "moved from %s to %s, where it starts sooner", job->site,
+                job->move.site);
     memcpy (job->site, job->move.site, sizeof job->site);
     memcpy (part->site, job->move.site, sizeof part->site);
     memcpy (part->site_job_id, job->move.site_job_id, sizeof part->site_job_id);

@@ -146,7 +146,8 @@ static void placed_timer (struct gridjob *job)
     if (delay != INT64_MAX && (job->look_mono <= now || now + delay < job->look_mono))
         job->look_mono = now + delay;
     if (delay != INT64_MAX || lost != INT64_MAX)
-        job_timer (job, delay != INT64_MAX && job->look_mono - now < lost ? job->look_mono - now : lost);
+        job_timer (job,
+                   delay != INT64_MAX && job->look_mono - now < lost ? job->look_mono - now : lost);
 }
 
 static void submit_done (void *arg, const struct rpc_result *result)
@@ -156,8 +157,8 @@ static void submit_done (void *arg, const struct rpc_result *result)
         return;
     if (result->status != RPC_OK && single_uncertain (result->status)) {
         struct coalloc_reason reason = {"SiteDown", ""};
-        text_printf (reason.text, sizeof reason.text, "site %s does not answer; it may have the job",
-                  job->site);
+        text_printf (reason.text, sizeof reason.text,
+                     "site %s does not answer; it may have the job", job->site);
         wait_for_reason (job, &reason);
         return;
     }
@@ -165,8 +166,7 @@ static void submit_done (void *arg, const struct rpc_result *result)
         site_refused (job, "Refused", result->message);
         return;
     }
-    const Nui__Local__V1__SubmitReply *reply =
-        (const Nui__Local__V1__SubmitReply *)result->reply;
+    const Nui__Local__V1__SubmitReply *reply = (const Nui__Local__V1__SubmitReply *)result->reply;
     if (!reply->accepted) {
         site_refused (job, reply->reason ? reply->reason->code : NULL,
                       reply->reason ? reply->reason->text : "no reason given");
@@ -175,8 +175,7 @@ static void submit_done (void *arg, const struct rpc_result *result)
     job->place = SINGLE_PLACED;
     job->failures = 0;
     job->state = NUI__META__V1__GRID_JOB_STATE__GRID_QUEUED;
-    snprintf (job->part[0].site_job_id, sizeof job->part[0].site_job_id, "%s",
-              reply->site_job_id);
+    snprintf (job->part[0].site_job_id, sizeof job->part[0].site_job_id, "%s", reply->site_job_id);
     job->part[0].dirty = true;
     if (reply->start_estimate_us) {
         job->start_us = reply->start_estimate_us;
@@ -195,7 +194,7 @@ static void submit_send (struct gridjob *job)
     if (!site) {
         struct coalloc_reason reason = {"SiteDown", ""};
         text_printf (reason.text, sizeof reason.text,
-                  "site %s may have the job and is not configured any more", job->site);
+                     "site %s may have the job and is not configured any more", job->site);
         wait_for_reason (job, &reason);
         return;
     }
@@ -257,8 +256,8 @@ static void none_chosen (struct gridjob *job, const struct survey *survey)
         return;
     }
     if (any) {
-        struct coalloc_reason late = {"NoResources",
-                                      "no site offers a start within its horizon and the job's bounds"};
+        struct coalloc_reason late = {
+            "NoResources", "no site offers a start within its horizon and the job's bounds"};
         wait_for_reason (job, &late);
         return;
     }
@@ -288,13 +287,9 @@ const struct survey_offer *single_best (struct gridjob *job, const struct survey
                             : survey_expected_of (survey, offer, job->job->not_before_us);
         const SiteReport *report = survey->metad->site[offer->site]->report;
         from[count] = i;
-        candidate[count++] =
-            (struct choose_candidate){offer->site,
-                                      start,
-                                      jobshape_walltime (job->job->components[0], offer->shape),
-                                      offer->price,
-                                      offer->funded,
-                                      report ? report->procs_free : 0};
+        candidate[count++] = (struct choose_candidate){
+            offer->site,  start,         jobshape_walltime (job->job->components[0], offer->shape),
+            offer->price, offer->funded, report ? report->procs_free : 0};
     }
     struct choose_bounds bounds = {job->job->not_after_us, job->job->deadline_us,
                                    job->job->cost_max_micro, job_prefer (job->job)};
@@ -386,9 +381,9 @@ static void choose_now (struct gridjob *job)
     }
     struct arena *arena = arena_create (0);
     struct survey_pair *pair = NULL;
-    uint32_t count = survey_candidates (metad, job->job,
-                                        (const char (*)[COALLOC_NAME_MAX])job->refused_by,
-                                        job->refused_count, arena, &pair);
+    uint32_t count =
+        survey_candidates (metad, job->job, (const char (*)[COALLOC_NAME_MAX])job->refused_by,
+                           job->refused_count, arena, &pair);
     job->busy = true;
     survey_start (metad, job->envelope, job->job, pair, count, 0, survey_done, call_new (job));
     arena_destroy (arena);
@@ -412,7 +407,7 @@ static void cancel_done (void *arg, const struct rpc_result *result)
     } else {
         struct coalloc_reason reason = {"Cancelling", ""};
         text_printf (reason.text, sizeof reason.text, "cancelling: %s: %.300s", job->site,
-                  result->message);
+                     result->message);
         wait_for_reason (job, &reason);
     }
 }
@@ -478,7 +473,8 @@ static void taken_back (void *arg, const struct rpc_result *result)
 
 static bool look_due (struct gridjob *job)
 {
-    if (!job->look_mono || clock_monotonic_us () < job->look_mono || move_interval (job) == INT64_MAX)
+    if (!job->look_mono || clock_monotonic_us () < job->look_mono ||
+        move_interval (job) == INT64_MAX)
         return false;
     job->look_mono = 0;
     return true;
@@ -501,7 +497,8 @@ static void place_again (struct gridjob *job)
 
 static void lost_again (struct gridjob *job, const char *why)
 {
-    log_event (job->metad->log, LOG_LEVEL_WARN, "loss", "again", "job=%s site=%s", job->id, job->site);
+    log_event (job->metad->log, LOG_LEVEL_WARN, "loss", "again", "job=%s site=%s", job->id,
+               job->site);
     job_reason (job, LOSS_CODE, "site %s %s: given to another", job->site, why);
     place_again (job);
 }
@@ -558,14 +555,16 @@ void single_wake (struct gridjob *job)
 static void failed_take (struct gridjob *job, const JobInfo *info)
 {
     const char *text = info->reason ? info->reason->text : "";
-    const char *code = info->reason && text[0] && info->reason->code[0] ? info->reason->code : "ExitCode";
+    const char *code =
+        info->reason && text[0] && info->reason->code[0] ? info->reason->code : "ExitCode";
     char why[COALLOC_TEXT_MAX];
     if (text[0])
         text_printf (why, sizeof why, "%.300s", text);
     else
         snprintf (why, sizeof why, "exit code %d", info->exit_code);
     char where[COALLOC_TEXT_MAX];
-    text_printf (where, sizeof where, "%s, exit code %d: %.200s", info->site_job_id, info->exit_code, why);
+    text_printf (where, sizeof where, "%s, exit code %d: %.200s", info->site_job_id,
+                 info->exit_code, why);
     if (retry_takes (job, where)) {
         place_again (job);
         return;
@@ -580,8 +579,8 @@ static void ended_take (struct gridjob *job, const JobInfo *info)
         lost_again (job, "had no contact and ended it");
         return;
     }
-    if (info->state == NUI__LOCAL__V1__JOB_STATE__JOB_CANCELLED && !info->start_us && is_late (job) &&
-        !job->cancel_wanted) {
+    if (info->state == NUI__LOCAL__V1__JOB_STATE__JOB_CANCELLED && !info->start_us &&
+        is_late (job) && !job->cancel_wanted) {
         late_end (job);
         return;
     }

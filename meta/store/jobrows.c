@@ -19,7 +19,8 @@ static const struct {
     {"job", "SELECT * FROM job WHERE number = ?1", "DELETE FROM job WHERE number = ?1"},
     {"component", "SELECT * FROM component WHERE job = ?1", "DELETE FROM component WHERE job = ?1"},
     {"coalloc", "SELECT * FROM coalloc WHERE job = ?1", "DELETE FROM coalloc WHERE job = ?1"},
-    {"coalloc_part", "SELECT * FROM coalloc_part WHERE job = ?1", "DELETE FROM coalloc_part WHERE job = ?1"},
+    {"coalloc_part", "SELECT * FROM coalloc_part WHERE job = ?1",
+     "DELETE FROM coalloc_part WHERE job = ?1"},
 };
 enum { TABLES = sizeof tables / sizeof *tables };
 
@@ -85,8 +86,9 @@ int metastore_rows_load (struct metastore *store, uint64_t job, bool whole, stru
         if (rc > 0)
             store_reset (q);
         if (rc)
-            return rc < 0 ? rc : err_set (err, ERR_LIMIT, "job %llu has more than %d rows",
-                                          (unsigned long long)job, ROWS_MAX);
+            return rc < 0 ? rc
+                          : err_set (err, ERR_LIMIT, "job %llu has more than %d rows",
+                                     (unsigned long long)job, ROWS_MAX);
         if (count == 0)
             return err_set (err, ERR_NOT_FOUND, "there is no job %llu", (unsigned long long)job);
     }
@@ -133,7 +135,8 @@ static int table_of (const Row *row)
     return -1;
 }
 
-static int rows_check (struct metastore *store, uint64_t job, Row *const *rows, size_t count, struct err *err)
+static int rows_check (struct metastore *store, uint64_t job, Row *const *rows, size_t count,
+                       struct err *err)
 {
     bool good = count > 0 && count <= ROWS_MAX;
     for (size_t i = 0; i < count && good; i++) {
@@ -143,12 +146,14 @@ static int rows_check (struct metastore *store, uint64_t job, Row *const *rows, 
                number_of (rows[i], t == 0 ? "number" : "job") == (int64_t)job;
     }
     return good ? 0
-                : err_set (err, ERR_INVALID, "not the rows of job %llu: a metascheduler of another version?",
+                : err_set (err, ERR_INVALID,
+                           "not the rows of job %llu: a metascheduler of another version?",
                            (unsigned long long)job);
 }
 
 /* Whose it is, and whether it is here. */
-static int owner_check (struct metastore *store, uint64_t job, const Row *row, uint64_t *other_out, struct err *err)
+static int owner_check (struct metastore *store, uint64_t job, const Row *row, uint64_t *other_out,
+                        struct err *err)
 {
     const Value *uuid = value_of (row, "uuid"), *submitter = value_of (row, "submitter");
     struct store_stmt *q = store_stmt (
@@ -165,7 +170,8 @@ static int owner_check (struct metastore *store, uint64_t job, const Row *row, u
         return rc;
     *other_out = (uint64_t)store_col_int (q, 0);
     store_reset (q);
-    return err_set (err, ERR_EXISTS, "what was signed is here as job %llu", (unsigned long long)*other_out);
+    return err_set (err, ERR_EXISTS, "what was signed is here as job %llu",
+                    (unsigned long long)*other_out);
 }
 
 static int row_run (struct metastore *store, const Row *row, struct strbuf *sql, struct err *err)

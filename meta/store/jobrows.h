@@ -14,8 +14,9 @@ int metastore_rows_load (struct metastore *store, uint64_t job, bool whole, stru
 /* In the place of what is here of it; in a transaction of the caller's. ERR_NOT_FOUND: they come without the
  * envelope, and it is not here. ERR_EXISTS: what was signed is here as another job (*other_out), or
  * this number is another's (*other_out is the same). ERR_INVALID: not rows of this job. */
-int metastore_rows_save (struct metastore *store, uint64_t job, Nui__Meta__V1__StoredRow *const *rows,
-                         size_t count, uint64_t *other_out, struct err *err);
+int metastore_rows_save (struct metastore *store, uint64_t job,
+                         Nui__Meta__V1__StoredRow *const *rows, size_t count, uint64_t *other_out,
+                         struct err *err);
 /* Whether they say that it has. */
 bool metastore_rows_ended (Nui__Meta__V1__StoredRow *const *rows, size_t count);
 /* Forgets the job. */

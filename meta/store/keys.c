@@ -5,10 +5,11 @@
 
 #include "meta/store/metastore_i.h"
 
-int keys_load (struct metastore *store, struct handover_key out[KEYS_MAX], uint32_t *count, struct err *err)
+int keys_load (struct metastore *store, struct handover_key out[KEYS_MAX], uint32_t *count,
+               struct err *err)
 {
-    struct store_stmt *q =
-        store_stmt (store->store, "SELECT number, bytes FROM handover_key ORDER BY number DESC LIMIT ?1");
+    struct store_stmt *q = store_stmt (
+        store->store, "SELECT number, bytes FROM handover_key ORDER BY number DESC LIMIT ?1");
     int rc;
     *count = 0;
     store_bind_int (q, 1, KEYS_MAX);
@@ -26,13 +27,15 @@ int keys_load (struct metastore *store, struct handover_key out[KEYS_MAX], uint3
     return rc < 0 ? rc : 0;
 }
 
-int keys_replace (struct metastore *store, const struct handover_key *key, uint32_t count, struct err *err)
+int keys_replace (struct metastore *store, const struct handover_key *key, uint32_t count,
+                  struct err *err)
 {
     int rc = store_begin (store->store, err);
     if (rc == 0)
         rc = store_exec (store->store, "DELETE FROM handover_key", err);
     for (uint32_t i = 0; i < count && rc == 0; i++) {
-        struct store_stmt *q = store_stmt (store->store, "INSERT INTO handover_key (number, bytes) VALUES (?1, ?2)");
+        struct store_stmt *q =
+            store_stmt (store->store, "INSERT INTO handover_key (number, bytes) VALUES (?1, ?2)");
         store_bind_int (q, 1, (int64_t)key[i].number);
         store_bind_blob (q, 2, key[i].bytes, sizeof key[i].bytes);
         rc = store_run (q, err);

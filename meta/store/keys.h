@@ -9,8 +9,10 @@
 enum { KEYS_MAX = 4 };
 
 /* The latest, newest first. *count: so many. */
-int keys_load (struct metastore *store, struct handover_key out[KEYS_MAX], uint32_t *count, struct err *err);
+int keys_load (struct metastore *store, struct handover_key out[KEYS_MAX], uint32_t *count,
+               struct err *err);
 /* Those that the bank gave last stand in place of all that was there. */
-int keys_replace (struct metastore *store, const struct handover_key *key, uint32_t count, struct err *err);
+int keys_replace (struct metastore *store, const struct handover_key *key, uint32_t count,
+                  struct err *err);
 
 #endif

@@ -131,12 +131,11 @@ static const char *const steps[] = {
 
 static int epoch_advance (struct metastore *store, struct err *err)
 {
-    int rc = store_exec (store->store, "UPDATE state SET value = value + 1 WHERE key = 'epoch'",
-                         err);
+    int rc =
+        store_exec (store->store, "UPDATE state SET value = value + 1 WHERE key = 'epoch'", err);
     if (rc)
         return rc;
-    struct store_stmt *q =
-        store_stmt (store->store, "SELECT value FROM state WHERE key = 'epoch'");
+    struct store_stmt *q = store_stmt (store->store, "SELECT value FROM state WHERE key = 'epoch'");
     rc = store_step (q, err);
     if (rc < 0)
         return rc;
@@ -248,8 +247,8 @@ static const struct row_table job_table = ROW_TABLE ("job", job_columns, "number
 int metastore_job_find_uuid (struct metastore *store, const char *submitter,
                              const struct uuid *uuid, uint64_t *number_out, struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store->store, "SELECT number FROM job WHERE submitter = ?1 AND uuid = ?2");
+    struct store_stmt *q =
+        store_stmt (store->store, "SELECT number FROM job WHERE submitter = ?1 AND uuid = ?2");
     store_bind_text (q, 1, submitter);
     store_bind_uuid (q, 2, uuid);
     int rc = store_step (q, err);
@@ -277,11 +276,11 @@ int metastore_job_insert (struct metastore *store, const struct job_row *row, ui
     return rc;
 }
 
-int metastore_job_number (struct metastore *store, uint32_t members, uint32_t self, uint64_t *number_out,
-                          struct err *err)
+int metastore_job_number (struct metastore *store, uint32_t members, uint32_t self,
+                          uint64_t *number_out, struct err *err)
 {
-    struct store_stmt *q =
-        store_stmt (store->store, "SELECT ifnull (max (seq), 0) FROM sqlite_sequence WHERE name = 'job'");
+    struct store_stmt *q = store_stmt (
+        store->store, "SELECT ifnull (max (seq), 0) FROM sqlite_sequence WHERE name = 'job'");
     int rc = store_step (q, err);
     if (rc < 0)
         return rc;
@@ -291,15 +290,17 @@ int metastore_job_number (struct metastore *store, uint32_t members, uint32_t se
     return 0;
 }
 
-int metastore_job_number_pass (struct metastore *store, uint64_t number, bool *lost_out, struct err *err)
+int metastore_job_number_pass (struct metastore *store, uint64_t number, bool *lost_out,
+                               struct err *err)
 {
     uint64_t next = 0;
     int rc = metastore_job_number (store, 1, 0, &next, err);
     *lost_out = rc == 0 && next <= number;
     if (!*lost_out)
         return rc;
-    struct store_stmt *q = store_stmt (store->store, next > 1 ? "UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'job'"
-                                                              : "INSERT INTO sqlite_sequence (name, seq) VALUES ('job', ?1)");
+    struct store_stmt *q = store_stmt (
+        store->store, next > 1 ? "UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'job'"
+                               : "INSERT INTO sqlite_sequence (name, seq) VALUES ('job', ?1)");
     store_bind_int (q, 1, (int64_t)number);
     return store_run (q, err);
 }
@@ -323,7 +324,8 @@ int metastore_job_update (struct metastore *store, const struct job_row *row, st
 int metastore_job_load (struct metastore *store, uint64_t number, struct arena *arena,
                         struct job_row *out, struct err *err)
 {
-    struct store_stmt *q = store_row_select (store->store, &job_table, " FROM job WHERE number = ?1");
+    struct store_stmt *q =
+        store_row_select (store->store, &job_table, " FROM job WHERE number = ?1");
     store_bind_int (q, 1, (int64_t)number);
     int rc = store_step (q, err);
     if (rc < 0)
@@ -399,14 +401,15 @@ static const struct row_table component_table = ROW_TABLE ("component", componen
 int metastore_component_save (struct metastore *store, uint64_t number,
                               const struct component_row *row, struct err *err)
 {
-    return store_row_write (store->store, &component_table, ROW_PUT, &(int64_t){(int64_t)number}, row, err);
+    return store_row_write (store->store, &component_table, ROW_PUT, &(int64_t){(int64_t)number},
+                            row, err);
 }
 
 int metastore_component_load (struct metastore *store, uint64_t number, struct arena *arena,
-                              struct component_row **rows_out, uint32_t *count_out,
-                              struct err *err)
+                              struct component_row **rows_out, uint32_t *count_out, struct err *err)
 {
-    struct store_stmt *q = store_row_select (store->store, &component_table, " FROM component WHERE job = ?1 ORDER BY idx");
+    struct store_stmt *q = store_row_select (store->store, &component_table,
+                                             " FROM component WHERE job = ?1 ORDER BY idx");
     struct component_row *rows = arena_array (arena, COALLOC_PARTS_MAX, sizeof *rows);
     uint32_t count = 0;
     int rc;
@@ -451,19 +454,15 @@ static const struct row_column record_columns[] = {
 static const struct row_table record_table = ROW_TABLE ("coalloc", record_columns, "job", "role");
 
 static const struct row_column member_columns[] = {
-    MEMBER (name, "name"),
-    MEMBER (site, "site"),
-    MEMBER (offset, "offset_us"),
-    MEMBER (walltime, "walltime_us"),
-    MEMBER (state, "state"),
-    MEMBER (attempt, "attempt"),
-    MEMBER (price, "price"),
-    MEMBER (ended, "ended"),
-    MEMBER (hint_site, "hint_site"),
-    MEMBER (hint_start, "hint_start_us"),
+    MEMBER (name, "name"),           MEMBER (site, "site"),
+    MEMBER (offset, "offset_us"),    MEMBER (walltime, "walltime_us"),
+    MEMBER (state, "state"),         MEMBER (attempt, "attempt"),
+    MEMBER (price, "price"),         MEMBER (ended, "ended"),
+    MEMBER (hint_site, "hint_site"), MEMBER (hint_start, "hint_start_us"),
     MEMBER (shape, "shape"),
 };
-static const struct row_table member_table = ROW_TABLE ("coalloc_part", member_columns, "job", "role", "idx");
+static const struct row_table member_table =
+    ROW_TABLE ("coalloc_part", member_columns, "job", "role", "idx");
 
 int metastore_coalloc_save (struct metastore *store, uint64_t number, enum metastore_role role,
                             const struct coalloc_record *record, struct err *err)
@@ -471,7 +470,8 @@ int metastore_coalloc_save (struct metastore *store, uint64_t number, enum metas
     int64_t key[] = {(int64_t)number, role, 0};
     int rc = store_row_write (store->store, &record_table, ROW_PUT, key, record, err);
     for (; key[2] < record->part_count && rc == 0; key[2]++)
-        rc = store_row_write (store->store, &member_table, ROW_PUT, key, &record->part[key[2]], err);
+        rc =
+            store_row_write (store->store, &member_table, ROW_PUT, key, &record->part[key[2]], err);
     return rc;
 }
 
@@ -493,7 +493,9 @@ int metastore_coalloc_drop (struct metastore *store, uint64_t number, enum metas
 static int members_load (struct metastore *store, uint64_t number, enum metastore_role role,
                          struct coalloc_record *record, struct err *err)
 {
-    struct store_stmt *q = store_row_select (store->store, &member_table, " FROM coalloc_part WHERE job = ?1 AND role = ?2 ORDER BY idx");
+    struct store_stmt *q =
+        store_row_select (store->store, &member_table,
+                          " FROM coalloc_part WHERE job = ?1 AND role = ?2 ORDER BY idx");
     uint32_t seen = 0;
     int rc;
     store_bind_int (q, 1, (int64_t)number);
@@ -512,9 +514,11 @@ static int members_load (struct metastore *store, uint64_t number, enum metastor
     return 0;
 }
 
-static int members_count (struct metastore *store, uint64_t number, enum metastore_role role, uint32_t *out, struct err *err)
+static int members_count (struct metastore *store, uint64_t number, enum metastore_role role,
+                          uint32_t *out, struct err *err)
 {
-    struct store_stmt *q = store_stmt (store->store, "SELECT count(*) FROM coalloc_part WHERE job = ?1 AND role = ?2");
+    struct store_stmt *q =
+        store_stmt (store->store, "SELECT count(*) FROM coalloc_part WHERE job = ?1 AND role = ?2");
     store_bind_int (q, 1, (int64_t)number);
     store_bind_int (q, 2, role);
     int rc = store_step (q, err);
@@ -532,7 +536,8 @@ int metastore_coalloc_load (struct metastore *store, uint64_t number, enum metas
     int rc = members_count (store, number, role, &count, err);
     if (rc)
         return rc;
-    struct store_stmt *q = store_row_select (store->store, &record_table, " FROM coalloc WHERE job = ?1 AND role = ?2");
+    struct store_stmt *q = store_row_select (store->store, &record_table,
+                                             " FROM coalloc WHERE job = ?1 AND role = ?2");
     store_bind_int (q, 1, (int64_t)number);
     store_bind_int (q, 2, role);
     rc = store_step (q, err);

@@ -28,12 +28,12 @@ struct metastore_blob {
 struct job_row {
     uint64_t number;
     struct uuid uuid;
-    const char *submitter;      /* identity URI */
+    const char *submitter; /* identity URI */
     const char *name;
     const char *account;
     struct metastore_blob envelope; /* packed; written once */
     time_us submit_us;
-    int32_t state;              /* nui.meta.v1.GridJobState */
+    int32_t state; /* nui.meta.v1.GridJobState */
     bool ended;
     const char *reason_code;
     const char *reason_text;
@@ -47,13 +47,13 @@ struct job_row {
     /* Ordinary jobs: where it was sent. */
     const char *site;
     uint32_t site_attempt;
-    int32_t place;              /* enum single_phase of the service */
-    uint32_t shape;             /* which of its sizes */
+    int32_t place;  /* enum single_phase of the service */
+    uint32_t shape; /* which of its sizes */
     bool held;
     uint32_t attempt_last;
-    uint32_t retries;           /* how often it was run again */
-    time_us retry_us;           /* not before; 0: none */
-    duration_us contact_us;     /* for so long without contact a site keeps it; 0: for ever */
+    uint32_t retries;       /* how often it was run again */
+    time_us retry_us;       /* not before; 0: none */
+    duration_us contact_us; /* for so long without contact a site keeps it; 0: for ever */
     /* Its move to another site; stage 0: none. */
     int32_t move_stage;
     const char *move_site;
@@ -89,9 +89,10 @@ int metastore_sync (struct metastore *store, struct err *err);
 
 /* The next number of member `self` (from 0) of a group: no two members have the same. */
 /* From now on numbers are above this one; *lost_out says whether they were not. */
-int metastore_job_number_pass (struct metastore *store, uint64_t number, bool *lost_out, struct err *err);
-int metastore_job_number (struct metastore *store, uint32_t members, uint32_t self, uint64_t *number_out,
-                          struct err *err);
+int metastore_job_number_pass (struct metastore *store, uint64_t number, bool *lost_out,
+                               struct err *err);
+int metastore_job_number (struct metastore *store, uint32_t members, uint32_t self,
+                          uint64_t *number_out, struct err *err);
 /* The uuid makes it idempotent: ERR_EXISTS with the number of the job that is there. row->number 0: the next. */
 int metastore_job_insert (struct metastore *store, const struct job_row *row, uint64_t *number_out,
                           struct err *err);

@@ -41,7 +41,7 @@ int notice_due (struct metastore *store, time_us now, const char *const *not_the
 {
     struct store_stmt *q =
         store_stmt (store->store, "SELECT sequence, url, key, body, tries, created_us FROM notice"
-                                          " WHERE next_us <= ?1 ORDER BY sequence");
+                                  " WHERE next_us <= ?1 ORDER BY sequence");
     int rc;
     store_bind_int (q, 1, now);
     while ((rc = store_step (q, err)) > 0) {
@@ -65,19 +65,20 @@ int notice_due (struct metastore *store, time_us now, const char *const *not_the
 
 int notice_next (struct metastore *store, time_us *out, struct err *err)
 {
-    struct store_stmt *q = store_stmt (store->store,
-                                       "SELECT next_us FROM notice ORDER BY next_us LIMIT 1");
+    struct store_stmt *q =
+        store_stmt (store->store, "SELECT next_us FROM notice ORDER BY next_us LIMIT 1");
     int rc = store_step (q, err);
     *out = rc > 0 ? store_col_int (q, 0) : TIME_US_NONE;
     store_reset (q);
     return rc < 0 ? rc : 0;
 }
 
-int notice_later (struct metastore *store, const struct notice_row *row, time_us until, struct err *err)
+int notice_later (struct metastore *store, const struct notice_row *row, time_us until,
+                  struct err *err)
 {
     struct store_stmt *q =
         store_stmt (store->store, "UPDATE notice SET next_us = ?2, tries = tries + (sequence = ?3)"
-                                          " WHERE url = ?1");
+                                  " WHERE url = ?1");
     store_bind_text (q, 1, row->url);
     store_bind_int (q, 2, until);
     store_bind_int (q, 3, (int64_t)row->sequence);

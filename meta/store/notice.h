@@ -25,7 +25,8 @@ int notice_due (struct metastore *store, time_us now, const char *const *not_the
 /* When the next is due; TIME_US_NONE: none waits. */
 int notice_next (struct metastore *store, time_us *out, struct err *err);
 /* It was not taken: this one counts, and all of its URL wait until then. */
-int notice_later (struct metastore *store, const struct notice_row *row, time_us until, struct err *err);
+int notice_later (struct metastore *store, const struct notice_row *row, time_us until,
+                  struct err *err);
 int notice_delete (struct metastore *store, uint64_t sequence, struct err *err);
 
 #endif

@@ -58,7 +58,7 @@ struct decision_log metastore_decision_log (struct metastore *store)
 
 #define NEXT_PLACE "(SELECT coalesce (max (place), 0) + 1 FROM lead WHERE place > 0)"
 #define LEAD_COLUMNS                                                                               \
-    "l.job, l.leader, l.promised, l.accepted, l.stands, l.open, coalesce (j.change, 0), l.place"    \
+    "l.job, l.leader, l.promised, l.accepted, l.stands, l.open, coalesce (j.change, 0), l.place"   \
     " FROM lead l LEFT JOIN job j ON j.number = l.job"
 
 static void lead_col (struct store_stmt *q, struct arena *arena, struct lead_row *row)
@@ -91,11 +91,12 @@ int metastore_lead_load (struct metastore *store, uint64_t job, struct arena *ar
 int metastore_lead_save (struct metastore *store, const struct lead_row *row, struct err *err)
 {
     struct store_stmt *q = store_stmt (
-        store->store, "INSERT INTO lead (job, leader, promised, accepted, stands, open, place)"
-                      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, CASE WHEN ?6 THEN 0 ELSE " NEXT_PLACE " END)"
-                      " ON CONFLICT (job) DO UPDATE SET"
-                      " leader = excluded.leader, promised = excluded.promised, accepted = excluded.accepted,"
-                      " stands = excluded.stands, open = excluded.open, place = excluded.place");
+        store->store,
+        "INSERT INTO lead (job, leader, promised, accepted, stands, open, place)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, CASE WHEN ?6 THEN 0 ELSE " NEXT_PLACE " END)"
+        " ON CONFLICT (job) DO UPDATE SET"
+        " leader = excluded.leader, promised = excluded.promised, accepted = excluded.accepted,"
+        " stands = excluded.stands, open = excluded.open, place = excluded.place");
     store_bind_int (q, 1, (int64_t)row->job);
     store_bind_text (q, 2, row->leader);
     store_bind_int (q, 3, (int64_t)row->vote.promised);
@@ -127,10 +128,12 @@ int metastore_lead_stands (struct metastore *store, uint64_t job, struct err *er
 
 int metastore_lead_closed (struct metastore *store, uint64_t job, struct err *err)
 {
-    return lead_set (store, "UPDATE lead SET open = 0, place = " NEXT_PLACE " WHERE job = ?1", job, err);
+    return lead_set (store, "UPDATE lead SET open = 0, place = " NEXT_PLACE " WHERE job = ?1", job,
+                     err);
 }
 
-int metastore_lead_leader (struct metastore *store, uint64_t job, const char *leader, struct err *err)
+int metastore_lead_leader (struct metastore *store, uint64_t job, const char *leader,
+                           struct err *err)
 {
     struct store_stmt *q = store_stmt (store->store, "UPDATE lead SET leader = ?2 WHERE job = ?1");
     store_bind_int (q, 1, (int64_t)job);
@@ -138,8 +141,8 @@ int metastore_lead_leader (struct metastore *store, uint64_t job, const char *le
     return store_run (q, err);
 }
 
-static int leads_take (struct store_stmt *q, uint32_t limit, struct arena *arena, struct lead_row **rows_out,
-                       uint32_t *count_out, struct err *err)
+static int leads_take (struct store_stmt *q, uint32_t limit, struct arena *arena,
+                       struct lead_row **rows_out, uint32_t *count_out, struct err *err)
 {
     struct lead_row *rows = arena_array (arena, limit, sizeof *rows);
     uint32_t count = 0;
@@ -151,11 +154,13 @@ static int leads_take (struct store_stmt *q, uint32_t limit, struct arena *arena
     return rc;
 }
 
-int metastore_leads_over (struct metastore *store, uint64_t after, uint32_t limit, struct arena *arena,
-                          struct lead_row **rows_out, uint32_t *count_out, struct err *err)
+int metastore_leads_over (struct metastore *store, uint64_t after, uint32_t limit,
+                          struct arena *arena, struct lead_row **rows_out, uint32_t *count_out,
+                          struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store->store, "SELECT " LEAD_COLUMNS " WHERE l.place > 0 AND l.place > ?1 ORDER BY l.place LIMIT ?2");
+    struct store_stmt *q =
+        store_stmt (store->store, "SELECT " LEAD_COLUMNS
+                                  " WHERE l.place > 0 AND l.place > ?1 ORDER BY l.place LIMIT ?2");
     store_bind_int (q, 1, (int64_t)after);
     store_bind_int (q, 2, limit);
     return leads_take (q, limit, arena, rows_out, count_out, err);
@@ -173,29 +178,34 @@ static int place_take (struct store_stmt *q, uint64_t *place_out, struct err *er
 
 int metastore_leads_over_last (struct metastore *store, uint64_t *place_out, struct err *err)
 {
-    return place_take (store_stmt (store->store, "SELECT coalesce (max (place), 0) FROM lead WHERE place > 0"), place_out,
-                       err);
+    return place_take (
+        store_stmt (store->store, "SELECT coalesce (max (place), 0) FROM lead WHERE place > 0"),
+        place_out, err);
 }
 
-int metastore_followed_load (struct metastore *store, const char *member, uint64_t *place_out, struct err *err)
+int metastore_followed_load (struct metastore *store, const char *member, uint64_t *place_out,
+                             struct err *err)
 {
-    struct store_stmt *q = store_stmt (store->store, "SELECT place FROM followed WHERE member = ?1");
+    struct store_stmt *q =
+        store_stmt (store->store, "SELECT place FROM followed WHERE member = ?1");
     store_bind_text (q, 1, member);
     return place_take (q, place_out, err);
 }
 
-int metastore_followed_save (struct metastore *store, const char *member, uint64_t place, struct err *err)
+int metastore_followed_save (struct metastore *store, const char *member, uint64_t place,
+                             struct err *err)
 {
-    struct store_stmt *q = store_stmt (store->store, "INSERT INTO followed (member, place) VALUES (?1, ?2)"
-                                                     " ON CONFLICT (member) DO UPDATE SET place = excluded.place");
+    struct store_stmt *q =
+        store_stmt (store->store, "INSERT INTO followed (member, place) VALUES (?1, ?2)"
+                                  " ON CONFLICT (member) DO UPDATE SET place = excluded.place");
     store_bind_text (q, 1, member);
     store_bind_int (q, 2, (int64_t)place);
     return store_run (q, err);
 }
 
-int metastore_leads_open (struct metastore *store, const char *leader, uint64_t after, uint32_t limit,
-                          struct arena *arena, struct lead_row **rows_out, uint32_t *count_out,
-                          struct err *err)
+int metastore_leads_open (struct metastore *store, const char *leader, uint64_t after,
+                          uint32_t limit, struct arena *arena, struct lead_row **rows_out,
+                          uint32_t *count_out, struct err *err)
 {
     struct store_stmt *q =
         store_stmt (store->store, "SELECT " LEAD_COLUMNS " WHERE l.open = 1 AND l.leader = ?1"

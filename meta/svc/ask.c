@@ -70,7 +70,8 @@ void on_jobs (void *self, struct rpccall *call, const ProtobufCMessage *message)
         limit = JOBS_LIMIT_MAX;
     struct arena *arena = arena_create (0);
     Nui__Meta__V1__JobsReply reply = NUI__META__V1__JOBS_REPLY__INIT;
-    if (metastore_job_list (metad->store, submitter, request->ended, limit, arena, &number, &count, &err)) {
+    if (metastore_job_list (metad->store, submitter, request->ended, limit, arena, &number, &count,
+                            &err)) {
         rpccall_fail (call, &err);
         arena_destroy (arena);
         return;
@@ -117,7 +118,8 @@ static void cancel_answer (struct rpccall *call, uint64_t as, bool cancelled)
     if (as)
         rpccall_reply (call, &reply.base);
     else
-        rpccall_finish (call, RPC_UNAVAILABLE, "another metascheduler of the group goes on with the job: try again");
+        rpccall_finish (call, RPC_UNAVAILABLE,
+                        "another metascheduler of the group goes on with the job: try again");
 }
 
 static void cancel_voted (void *arg, uint64_t as)
@@ -144,7 +146,8 @@ static void cancel_here (struct gridjob *job, const char *by, struct rpccall *ca
     if (job && job->cancel_wanted)
         lead_then (job, cancel_voted, call);
     else if (job && job->reloaded) /* it could not be written down */
-        rpccall_finish (call, RPC_UNAVAILABLE, "too few metaschedulers of the group answer now: try again");
+        rpccall_finish (call, RPC_UNAVAILABLE,
+                        "too few metaschedulers of the group answer now: try again");
     else
         rpccall_finish (call, RPC_UNAVAILABLE, "the metascheduler cannot write its state");
 }

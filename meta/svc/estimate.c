@@ -88,7 +88,8 @@ static void candidates_sort (Candidate **list, uint32_t count, enum choose_prefe
 }
 
 /* The size of part p: the tasks of its first req, which are different in each size. */
-static void tasks_set (const struct survey *survey, Candidate *candidate, uint32_t p, uint32_t shape)
+static void tasks_set (const struct survey *survey, Candidate *candidate, uint32_t p,
+                       uint32_t shape)
 {
     candidate->tasks[p] = jobshape_tasks (survey->job->components[p], shape, 0);
     candidate->n_tasks = candidate->n_sites;
@@ -145,14 +146,16 @@ static time_us latest_of (const struct survey_offer *offer, time_us not_before)
 }
 
 /* Which bound of the job a start that the site promises does not keep, and by how much. */
-static Nui__Common__V1__Reason *out_of_bounds (struct estimate *estimate, const JobMessage *job, time_us start,
-                                               duration_us walltime, credit_micro price)
+static Nui__Common__V1__Reason *out_of_bounds (struct estimate *estimate, const JobMessage *job,
+                                               time_us start, duration_us walltime,
+                                               credit_micro price)
 {
     struct arena *arena = estimate->arena;
     char is[QUANTITY_TEXT_MAX], bound[QUANTITY_TEXT_MAX];
     if (job->cost_max_micro && price > job->cost_max_micro)
         return reason_message (arena, "TooExpensive",
-                               arena_printf (arena, "costs %s, the job's bound is %s", credit_format (price, is),
+                               arena_printf (arena, "costs %s, the job's bound is %s",
+                                             credit_format (price, is),
                                              credit_format (job->cost_max_micro, bound)));
     if (job->not_after_us && start > job->not_after_us)
         return reason_message (arena, "TooLate",
@@ -174,8 +177,7 @@ static void site_candidate (struct estimate *estimate, const struct survey_offer
     candidate->sites[0] = arena_strdup (estimate->arena, offer->site_name);
     tasks_set (survey, candidate, 0, offer->shape);
     candidate->free_procs = site->report ? site->report->procs_free : 0;
-    candidate->reason =
-        reason_message (estimate->arena, offer->reason.code, offer->reason.text);
+    candidate->reason = reason_message (estimate->arena, offer->reason.code, offer->reason.text);
     if (!offer->answered || !offer->feasible)
         return;
     time_us promised = survey_start_of (offer, job->not_before_us);
@@ -184,18 +186,19 @@ static void site_candidate (struct estimate *estimate, const struct survey_offer
     if (estimate->licences) { /* it gets a slot, and no place in the queue */
         struct coalloc_reason why = offer->reason;
         time_us soonest = clock_now_us () + survey->metad->config->policy.lead;
-        promised = gridlicence_start (estimate->licences, offer,
-                                   job->not_before_us > soonest ? job->not_before_us : soonest, &why);
+        promised =
+            gridlicence_start (estimate->licences, offer,
+                               job->not_before_us > soonest ? job->not_before_us : soonest, &why);
         candidate->start_us = candidate->latest_us = promised;
         candidate->reason = reason_message (estimate->arena, why.code, why.text);
     }
     duration_us walltime = jobshape_walltime (job->components[0], offer->shape);
     candidate->completion_us = candidate->start_us + walltime;
     candidate->forecast = offer->forecast;
-    candidate->feasible =
-        promised != 0 && (!job->deadline_us || promised + walltime <= job->deadline_us) &&
-        (!job->not_after_us || promised <= job->not_after_us) &&
-        (!job->cost_max_micro || offer->price <= job->cost_max_micro);
+    candidate->feasible = promised != 0 &&
+                          (!job->deadline_us || promised + walltime <= job->deadline_us) &&
+                          (!job->not_after_us || promised <= job->not_after_us) &&
+                          (!job->cost_max_micro || offer->price <= job->cost_max_micro);
     if (!candidate->feasible && promised)
         candidate->reason = out_of_bounds (estimate, job, promised, walltime, offer->price);
     else if (!candidate->feasible && !estimate->licences)
@@ -250,14 +253,16 @@ static void reason_of_last (struct estimate *estimate, const struct choose_probl
         if (chosen->site != offer->site || chosen->shape != offer->shape)
             continue;
         least = least > now ? least : now;
-        time_us start = estimate->licences ? gridlicence_start (estimate->licences, offer, least, &why)
-                                           : latest_of (offer, least);
+        time_us start = estimate->licences
+                            ? gridlicence_start (estimate->licences, offer, least, &why)
+                            : latest_of (offer, least);
         if (start - component->offset_us <= last || !why.text[0])
             continue;
         last = start - component->offset_us;
         candidate->reason =
             reason_message (estimate->arena, why.code,
-                            arena_printf (estimate->arena, "%s at %s: %s", component->name, offer->site_name, why.text));
+                            arena_printf (estimate->arena, "%s at %s: %s", component->name,
+                                          offer->site_name, why.text));
     }
 }
 
@@ -328,8 +333,7 @@ static void combination_none (struct estimate *estimate, const struct err *why)
         }
     }
     if (!survey->priced)
-        candidate->reason =
-            reason_message (estimate->arena, survey->bank.code, survey->bank.text);
+        candidate->reason = reason_message (estimate->arena, survey->bank.code, survey->bank.text);
 }
 
 static void combination_quoted (void *arg, const struct rpc_result *result)
@@ -346,12 +350,10 @@ static void combination_quoted (void *arg, const struct rpc_result *result)
         if (!reply->funded) {
             struct coalloc_reason reason;
             funding_text (reply, &reason);
-            candidate->funds_reason =
-                reason_message (estimate->arena, reason.code, reason.text);
+            candidate->funds_reason = reason_message (estimate->arena, reason.code, reason.text);
         }
     } else {
-        candidate->funds_reason =
-            reason_message (estimate->arena, "BankDown", result->message);
+        candidate->funds_reason = reason_message (estimate->arena, "BankDown", result->message);
     }
     if (--estimate->outstanding == 0)
         finish (estimate);
@@ -396,8 +398,8 @@ static void combinations (struct estimate *estimate)
         return;
     }
     combination_add (estimate, &problem, &result);
-    for (uint32_t o = 0;
-         o < problem.offer_count && estimate->count < ESTIMATE_COMBINATIONS_MAX; o++)
+    for (uint32_t o = 0; o < problem.offer_count && estimate->count < ESTIMATE_COMBINATIONS_MAX;
+         o++)
         combination_with (estimate, &problem, o);
 }
 
@@ -413,10 +415,10 @@ void estimate_answer (struct rpccall *call, struct survey *survey, bool bound_on
     estimate->survey = survey;
     estimate->arena = arena_create (0);
     estimate->licences = gridlicence_view (survey, estimate->arena);
-    estimate->candidate =
-        arena_array (estimate->arena, survey->metad->site_count + survey->offer_count +
-                                          ESTIMATE_COMBINATIONS_MAX + 2u,
-                     sizeof *estimate->candidate);
+    estimate->candidate = arena_array (estimate->arena,
+                                       survey->metad->site_count + survey->offer_count +
+                                           ESTIMATE_COMBINATIONS_MAX + 2u,
+                                       sizeof *estimate->candidate);
     if (bound_only) {
         finish (estimate);
         return;

@@ -40,7 +40,8 @@ static void hold_voted (void *arg, uint64_t as)
     if (as)
         hold_reply (hold->call, hold->held);
     else
-        rpccall_finish (hold->call, RPC_UNAVAILABLE, "another metascheduler of the group goes on with the job: ask again");
+        rpccall_finish (hold->call, RPC_UNAVAILABLE,
+                        "another metascheduler of the group goes on with the job: ask again");
     free (hold);
 }
 
@@ -95,7 +96,8 @@ static void hold_here (struct gridjob *job, struct rpccall *call, const char *by
     lead_then (job, hold_voted, hold);
 }
 
-static void hold (struct gridjob *job, const char *by, bool held, bool forwarded, struct rpccall *call)
+static void hold (struct gridjob *job, const char *by, bool held, bool forwarded,
+                  struct rpccall *call)
 {
     PeerRequest request = NUI__META__V1__PEER_REQUEST__INIT;
     request.by = (char *)by;

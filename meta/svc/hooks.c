@@ -37,9 +37,11 @@ int hooks_check (const struct metad *metad, const JobMessage *job, struct err *e
     if (!job->notify_url[0])
         return 0;
     for (uint32_t i = 0; i < config->notify_allow_count; i++)
-        if (strncmp (job->notify_url, config->notify_allow[i], strlen (config->notify_allow[i])) == 0)
+        if (strncmp (job->notify_url, config->notify_allow[i], strlen (config->notify_allow[i])) ==
+            0)
             return 0;
-    return err_set (err, ERR_DENIED, "this grid sends no notifications to %.100s (NOTIFICATIONALLOW)",
+    return err_set (err, ERR_DENIED,
+                    "this grid sends no notifications to %.100s (NOTIFICATIONALLOW)",
                     job->notify_url);
 }
 
@@ -59,7 +61,8 @@ static int put (struct metad *metad, const char *url, json_t *doc, struct err *e
     uuid_make (&row.key);
     char *body = NULL;
     if (doc && json_object_set_new (doc, "grid", json_string (metad->grid)) == 0 &&
-        json_object_set_new (doc, "time", json_string (time_format_iso (row.created, moment))) == 0 &&
+        json_object_set_new (doc, "time", json_string (time_format_iso (row.created, moment))) ==
+            0 &&
         json_object_set_new (doc, "key", json_string (uuid_format (&row.key, key))) == 0)
         body = json_dumps (doc, JSON_COMPACT);
     json_decref (doc);
@@ -90,8 +93,8 @@ static json_t *components (const struct gridjob *job)
     json_t *list = json_array ();
     for (uint32_t p = 0; p < job->part_count; p++) {
         const struct jobpart *part = &job->part[p];
-        json_t *c = json_pack ("{s:s, s:s, s:s}", "component", part->name, "site", part->site, "site_job_id",
-                               part->site_job_id);
+        json_t *c = json_pack ("{s:s, s:s, s:s}", "component", part->name, "site", part->site,
+                               "site_job_id", part->site_job_id);
         if (part->info && part->info->end_us)
             json_object_set_new (c, "exit_code", json_integer (part->info->exit_code));
         json_array_append_new (list, c);
@@ -110,8 +113,8 @@ static const char *files_failure (const JobInfo *info)
 }
 
 /* part: of which component it is told; NULL: of all of it. */
-static int tell_job (struct gridjob *job, unsigned bit, const char *event, const struct jobpart *part,
-                     struct err *err)
+static int tell_job (struct gridjob *job, unsigned bit, const char *event,
+                     const struct jobpart *part, struct err *err)
 {
     const struct metad_config *config = job->metad->config;
     const char *url[] = {config->notify_events & bit ? config->notify_url : NULL,
@@ -121,8 +124,8 @@ static int tell_job (struct gridjob *job, unsigned bit, const char *event, const
     for (int i = 0; i < 2 && rc == 0; i++) {
         if (!url[i])
             continue;
-        json_t *doc = json_pack ("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:o}", "event", event, "job", job->id,
-                                 "name", job->job->name, "user", job->submitter, "state",
+        json_t *doc = json_pack ("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:o}", "event", event, "job",
+                                 job->id, "name", job->job->name, "user", job->submitter, "state",
                                  state_word (job->state), "reason", reason, "retries",
                                  (int)job->retries, "components", components (job));
         if (part)
@@ -168,7 +171,8 @@ static void site_tell (struct metad *metad, struct site *site, bool lost)
     log_event (metad->log, LOG_LEVEL_WARN, "site", lost ? "lost" : "back", "site=%s", site->name);
     if (!config->notify_url || !(config->notify_events & HOOK_SITE_LOST))
         return;
-    json_t *doc = json_pack ("{s:s, s:s}", "event", lost ? "SiteLost" : "SiteBack", "site", site->name);
+    json_t *doc =
+        json_pack ("{s:s, s:s}", "event", lost ? "SiteLost" : "SiteBack", "site", site->name);
     if (put (metad, config->notify_url, doc, &err))
         site->told_lost = !lost; /* at the next look */
 }
@@ -208,7 +212,8 @@ static void on_outcome (void *arg, enum webhook_outcome outcome, const char *tex
                    log_quote (text, quoted, sizeof quoted));
     duration_us again = US_PER_S << (s->row.tries < 12 ? s->row.tries : 12);
     int rc = over ? notice_delete (metad->store, s->row.sequence, &err)
-                  : notice_later (metad->store, &s->row, now + (again < AGAIN_MAX ? again : AGAIN_MAX), &err);
+                  : notice_later (metad->store, &s->row,
+                                  now + (again < AGAIN_MAX ? again : AGAIN_MAX), &err);
     if (rc) /* it is told once more */
         log_event (metad->log, LOG_LEVEL_ERROR, "notify", "not_stored", "error=%s",
                    log_quote (err.text, quoted, sizeof quoted));
@@ -227,12 +232,14 @@ static bool notice_send (struct sender *s, struct err *err)
                                       .ca = config->notify_ca,
                                       .body = s->row.body,
                                       .len = strlen (s->row.body)};
-    if (config->notify_secret_len && config->notify_url && strcmp (s->row.url, config->notify_url) == 0)
-        message.signature = webhook_sign (config->notify_secret, config->notify_secret_len, clock_now_us (),
-                                          message.body, message.len, signature);
+    if (config->notify_secret_len && config->notify_url &&
+        strcmp (s->row.url, config->notify_url) == 0)
+        message.signature = webhook_sign (config->notify_secret, config->notify_secret_len,
+                                          clock_now_us (), message.body, message.len, signature);
     if (!s->hook)
         s->hook = webhook_create (metad->base, err);
-    return s->hook && metad->gate.open (metad->gate.self, err) == 0 && webhook_post (s->hook, &message, LIMIT, on_outcome, s, err) == 0;
+    return s->hook && metad->gate.open (metad->gate.self, err) == 0 &&
+           webhook_post (s->hook, &message, LIMIT, on_outcome, s, err) == 0;
 }
 
 static void pump (struct hooks *n)
@@ -249,7 +256,8 @@ static void pump (struct hooks *n)
         if (s->arena)
             continue;
         s->arena = arena_create (0);
-        int rc = notice_due (n->metad->store, clock_now_us (), busy, count, s->arena, &s->row, &err);
+        int rc =
+            notice_due (n->metad->store, clock_now_us (), busy, count, s->arena, &s->row, &err);
         if (rc <= 0 || !notice_send (s, &err)) {
             idle (s);
             return; /* at the next look */

@@ -37,15 +37,18 @@ struct asking {
 static bool is_there (const struct gridjob *job, uint32_t p, const struct site *site)
 {
     const struct jobpart *part = &job->part[p];
-    if (job_ended (job) || job_is_elsewhere (job) || !part->site_job_id[0] || strcmp (part->site, site->name) != 0)
+    if (job_ended (job) || job_is_elsewhere (job) || !part->site_job_id[0] ||
+        strcmp (part->site, site->name) != 0)
         return false;
     if (!job_is_group (job))
         return job->place == SINGLE_PLACED && !job->move.stage;
-    return job->record && job->record->part[p].state >= PART_FIRM && job->record->part[p].state <= PART_STARTED;
+    return job->record && job->record->part[p].state >= PART_FIRM &&
+           job->record->part[p].state <= PART_STARTED;
 }
 
 /* What a site that has forgotten a part would say, had it not: it is lost. */
-static void lost_apply (const struct site_inquiry *inquiry, struct gridjob *job, uint32_t p, const char *text)
+static void lost_apply (const struct site_inquiry *inquiry, struct gridjob *job, uint32_t p,
+                        const char *text)
 {
     JobInfo info = NUI__LOCAL__V1__JOB_INFO__INIT;
     Nui__Common__V1__Reason reason = NUI__COMMON__V1__REASON__INIT;
@@ -79,14 +82,17 @@ static void forgotten (const struct site_inquiry *inquiry, struct gridjob *job, 
     const char *name = inquiry->site->name;
     char text[COALLOC_TEXT_MAX];
     bool single = !job_is_group (job);
-    log_event (inquiry->metad->log, LOG_LEVEL_WARN, "site", "job_forgotten", "site=%s job=%s", name, job->id);
-    if (single && inquiry->back && (job->contact_us || !may_have_begun (job->part[0].info)) && !job->cancel_wanted) {
+    log_event (inquiry->metad->log, LOG_LEVEL_WARN, "site", "job_forgotten", "site=%s job=%s", name,
+               job->id);
+    if (single && inquiry->back && (job->contact_us || !may_have_begun (job->part[0].info)) &&
+        !job->cancel_wanted) {
         single_forgotten (job);
         return;
     }
     snprintf (text, sizeof text, "site %s does not know it any more: %s", name,
-              inquiry->back ? "it was restored to a moment before the job came, and has ended what ran of it"
-                            : "this metascheduler was restored, and how the job ended is not kept that long");
+              inquiry->back
+                  ? "it was restored to a moment before the job came, and has ended what ran of it"
+                  : "this metascheduler was restored, and how the job ended is not kept that long");
     lost_apply (inquiry, job, p, text);
 }
 
@@ -108,10 +114,12 @@ static void answered (void *arg, const struct rpc_result *result)
     struct site_inquiry *inquiry = asking->inquiry;
     struct question *question = &inquiry->question[asking->index];
     inquiry->open--;
-    struct gridjob *job = inquiry->metad->stopping ? NULL : job_live (inquiry->metad, question->number);
+    struct gridjob *job =
+        inquiry->metad->stopping ? NULL : job_live (inquiry->metad, question->number);
     bool there = job && is_there (job, question->part, inquiry->site) &&
                  strcmp (job->part[question->part].site_job_id, asking->site_job_id) == 0;
-    question->again = there && (single_uncertain (result->status) || job->busy || job->reloaded || job->unsaved);
+    question->again =
+        there && (single_uncertain (result->status) || job->busy || job->reloaded || job->unsaved);
     free (asking);
     if (inquiry->metad->stopping)
         return;
@@ -153,7 +161,8 @@ static void settle (struct site_inquiry *inquiry)
     struct err err;
     err_clear (&err);
     if (metastore_site_ack (metad->store, site->name, inquiry->to, &err) != 0) {
-        log_event (metad->log, LOG_LEVEL_ERROR, "site", "not_settled", "site=%s error=\"%s\"", site->name, err.text);
+        log_event (metad->log, LOG_LEVEL_ERROR, "site", "not_settled", "site=%s error=\"%s\"",
+                   site->name, err.text);
         return;
     }
     site->acked = inquiry->to;
@@ -170,7 +179,8 @@ static void asks_send (struct site_inquiry *inquiry)
         return;
     for (uint32_t i = 0; i < inquiry->count; i++)
         if (inquiry->question[i].again)
-            inquiry->question[kept++] = (struct question){inquiry->question[i].number, inquiry->question[i].part, false};
+            inquiry->question[kept++] =
+                (struct question){inquiry->question[i].number, inquiry->question[i].part, false};
     inquiry->count = inquiry->next = kept; /* they wait for the next report */
     if (kept == 0)
         settle (inquiry);
@@ -182,33 +192,38 @@ static uint32_t there_list (struct metad *metad, const struct site *site, struct
     struct gridjob *job, *next;
     uint32_t count = 0;
     HASH_ITER (hh, metad->jobs, job, next)
-    for (uint32_t p = 0; p < job->part_count; p++)
-        if (is_there (job, p, site)) {
-            if (list)
-                list[count] = (struct question){job->number, p, false};
-            count++;
-        }
+        for (uint32_t p = 0; p < job->part_count; p++)
+            if (is_there (job, p, site)) {
+                if (list)
+                    list[count] = (struct question){job->number, p, false};
+                count++;
+            }
     return count;
 }
 
-static void begin (struct metad *metad, struct site *site, inquire_heard_fn heard, uint64_t to, bool back)
+static void begin (struct metad *metad, struct site *site, inquire_heard_fn heard, uint64_t to,
+                   bool back)
 {
     uint32_t count = there_list (metad, site, NULL);
-    struct site_inquiry *inquiry = calloc (1, sizeof *inquiry + count * sizeof inquiry->question[0]);
+    struct site_inquiry *inquiry =
+        calloc (1, sizeof *inquiry + count * sizeof inquiry->question[0]);
     if (!inquiry)
         abort ();
-    *inquiry = (struct site_inquiry){.metad = metad, .site = site, .heard = heard, .count = count, .back = back, .to = to};
+    *inquiry = (struct site_inquiry){
+        .metad = metad, .site = site, .heard = heard, .count = count, .back = back, .to = to};
     there_list (metad, site, inquiry->question);
     site->inquiry = inquiry;
     if (site->acked || count)
-        log_event (metad->log, LOG_LEVEL_ERROR, "site", "history_lost", "site=%s ours=%llu theirs=%llu jobs=%u text=\"%s was "
-                   "restored to an earlier moment: the site is asked for its jobs\"", site->name,
-                   (unsigned long long)site->acked, (unsigned long long)to, count, back ? "it" : "this metascheduler");
+        log_event (metad->log, LOG_LEVEL_ERROR, "site", "history_lost",
+                   "site=%s ours=%llu theirs=%llu jobs=%u text=\"%s was "
+                   "restored to an earlier moment: the site is asked for its jobs\"",
+                   site->name, (unsigned long long)site->acked, (unsigned long long)to, count,
+                   back ? "it" : "this metascheduler");
     asks_send (inquiry);
 }
 
-bool inquire_report (struct metad *metad, struct site *site, const SiteReport *report, inquire_heard_fn heard,
-                     uint64_t *acked)
+bool inquire_report (struct metad *metad, struct site *site, const SiteReport *report,
+                     inquire_heard_fn heard, uint64_t *acked)
 {
     struct site_inquiry *inquiry = site->inquiry;
     uint64_t first = report->events_from ? report->events_from : report->events_next;

@@ -15,6 +15,6 @@
 /* Takes what is told of a part: kept, if it is news, the job saved and, a co-allocated one, stepped. */
 typedef void (*inquire_heard_fn) (struct gridjob *job, uint32_t part, const JobInfo *info);
 /* The site has reported: whether its events have to wait. acked: what it is told that it has been heard to. */
-bool inquire_report (struct metad *metad, struct site *site, const SiteReport *report, inquire_heard_fn heard,
-                     uint64_t *acked);
+bool inquire_report (struct metad *metad, struct site *site, const SiteReport *report,
+                     inquire_heard_fn heard, uint64_t *acked);
 #endif

@@ -29,7 +29,9 @@ enum { SUBMIT_BYTES_MAX = 2 << 20, REPORT_BYTES_MAX = 4 << 20 };
 
 static const struct rpc_method methods[] = {
     {.name = "Submit", .allow = USERS, .request_bytes_max = SUBMIT_BYTES_MAX, .handler = on_submit},
-    {.name = "Estimate", .allow = USERS, .request_bytes_max = SUBMIT_BYTES_MAX,
+    {.name = "Estimate",
+     .allow = USERS,
+     .request_bytes_max = SUBMIT_BYTES_MAX,
      .handler = on_estimate},
     {.name = "Jobs", .allow = PEOPLE, .handler = on_jobs},
     {.name = "Status", .allow = PEOPLE, .handler = on_status},
@@ -41,13 +43,18 @@ static const struct rpc_method methods[] = {
     {.name = "Sites", .allow = PEOPLE | RPC_ALLOW (PRINCIPAL_AGENCY), .handler = on_sites},
     {.name = "Licences", .allow = PEOPLE, .handler = on_licences},
     {.name = "WhoAmI", .allow = RPC_ALLOW_ANY, .handler = on_whoami},
-    {.name = "Report", .allow = RPC_ALLOW (PRINCIPAL_SITE), .request_bytes_max = REPORT_BYTES_MAX,
+    {.name = "Report",
+     .allow = RPC_ALLOW (PRINCIPAL_SITE),
+     .request_bytes_max = REPORT_BYTES_MAX,
      .handler = on_report},
     {.name = NULL},
 };
 
 static const struct rpc_method peer_methods[] = {
-    {.name = "Vote", .allow = RPC_ALLOW (PRINCIPAL_META), .request_bytes_max = REPORT_BYTES_MAX, .handler = lead_on_vote},
+    {.name = "Vote",
+     .allow = RPC_ALLOW (PRINCIPAL_META),
+     .request_bytes_max = REPORT_BYTES_MAX,
+     .handler = lead_on_vote},
     {.name = "Beat", .allow = RPC_ALLOW (PRINCIPAL_META), .handler = lead_on_beat},
     {.name = "Over", .allow = RPC_ALLOW (PRINCIPAL_META), .handler = lead_on_over},
     {.name = "State", .allow = RPC_ALLOW (PRINCIPAL_META), .handler = lead_on_state},
@@ -58,9 +65,10 @@ static const struct rpc_method peer_methods[] = {
 };
 
 /* In the order in which they are told: what is kept of a job's records and votes before the notices of it. */
-static const struct metad_part *const parts[] = {&group_part, &lead_part,  &lead_beat_part, &hooks_part,    &gridlicence_part,
-                                                 &answers_part, &waits_part, &renew_part,     &report_part,   &seal_part,
-                                                 &refusals_part, &share_part, &ranking_part, NULL};
+static const struct metad_part *const parts[] = {
+    &group_part,    &lead_part,  &lead_beat_part, &hooks_part,  &gridlicence_part,
+    &answers_part,  &waits_part, &renew_part,     &report_part, &seal_part,
+    &refusals_part, &share_part, &ranking_part,   NULL};
 
 static int bank_link (struct metad *metad, const char *server, struct err *err)
 {
@@ -81,8 +89,8 @@ static int jobs_recover (struct metad *metad, struct err *err)
     struct arena *arena = arena_create (0);
     uint64_t *number = NULL;
     uint32_t count = 0, live = 0;
-    int rc = metastore_job_list (metad->store, NULL, false, UINT32_MAX, arena, &number, &count,
-                                 err);
+    int rc =
+        metastore_job_list (metad->store, NULL, false, UINT32_MAX, arena, &number, &count, err);
     for (uint32_t i = 0; i < count && rc == 0; i++) {
         struct gridjob *job = job_get (metad, number[i], err);
         if (!job) {
@@ -147,8 +155,7 @@ struct metad *metad_create (const struct metad_env *env, struct metad_config *co
         goto fail;
     if (peers_create (metad, err))
         goto fail;
-    metad->decisions = metad->peers ? lead_decisions ()
-                                    : metastore_decision_log (metad->store);
+    metad->decisions = metad->peers ? lead_decisions () : metastore_decision_log (metad->store);
     int rc = bank_link (metad, config->bank, err);
     if (rc == 0)
         rc = sites_configure (metad, err);
@@ -166,7 +173,8 @@ int metad_serve (struct metad *metad, struct rpcserver *server, struct err *err)
     rpcserver_set_gate (server, &metad->gate);
     int rc = rpcserver_add_service (server, &nui__meta__v1__meta__descriptor, methods, metad, err);
     if (rc == 0 && metad->peers)
-        rc = rpcserver_add_service (server, &nui__meta__v1__peers__descriptor, peer_methods, metad, err);
+        rc = rpcserver_add_service (server, &nui__meta__v1__peers__descriptor, peer_methods, metad,
+                                    err);
     return rc;
 }
 
@@ -190,8 +198,7 @@ int metad_reconfigure (struct metad *metad, struct metad_config *config, struct 
 void metad_drain (struct metad *metad)
 {
     struct gridjob *job, *next;
-    HASH_ITER (hh, metad->jobs, job, next)
-    {
+    HASH_ITER (hh, metad->jobs, job, next) {
         job_unwatch (job);
     }
 }

@@ -70,8 +70,7 @@ static void on_tell (evutil_socket_t fd, short what, void *arg)
     bool some = false;
     (void)fd;
     (void)what;
-    HASH_ITER (hh, metad->jobs, job, next)
-    {
+    HASH_ITER (hh, metad->jobs, job, next) {
         some = some || is_to_be_told (job);
         if (is_to_be_told (job) && job->place == SINGLE_PLACED)
             tell (job);
@@ -105,8 +104,7 @@ static int renew_job_loaded (struct gridjob *job, struct arena *arena, struct er
 static void renew_keys_changed (struct metad *metad)
 {
     struct gridjob *job, *next;
-    HASH_ITER (hh, metad->jobs, job, next)
-    {
+    HASH_ITER (hh, metad->jobs, job, next) {
         job->renew_untold = job->renew_untold || (!job_ended (job) && !job_is_group (job));
     }
     tell_soon (metad, TELL_PERIOD_S * US_PER_S);
@@ -143,14 +141,16 @@ static int check (struct gridjob *job, const EnvelopeMessage *envelope, struct e
     struct delegation delegation;
     struct principal signer;
     char uri[PRINCIPAL_URI_MAX];
-    int rc = delegation_verify (job->metad->id, envelope, clock_now_us (), &signer, &delegation, err);
+    int rc =
+        delegation_verify (job->metad->id, envelope, clock_now_us (), &signer, &delegation, err);
     if (rc == 0 && !delegation.good)
         return err_set (err, ERR_UNAUTHENTIC, "%s", delegation.why);
     if (rc == 0 && !peers_is_us (job->metad, delegation.delegate))
-        return err_set (err, ERR_INVALID, "the delegation is for %.200s, this is %s", delegation.delegate,
-                        principal_uri (tlsid_self (job->metad->id), uri));
+        return err_set (err, ERR_INVALID, "the delegation is for %.200s, this is %s",
+                        delegation.delegate, principal_uri (tlsid_self (job->metad->id), uri));
     if (rc == 0 && delegation.expires <= job_expires (job))
-        return err_set (err, ERR_CONFLICT, "job %s may go on for longer than that already", job->id);
+        return err_set (err, ERR_CONFLICT, "job %s may go on for longer than that already",
+                        job->id);
     return rc;
 }
 
@@ -183,7 +183,8 @@ static int install (struct gridjob *job, EnvelopeMessage *fresh, struct err *err
     return 0;
 }
 
-static void renew (struct gridjob *job, const ProtobufCBinaryData *delegation, bool forwarded, struct rpccall *call)
+static void renew (struct gridjob *job, const ProtobufCBinaryData *delegation, bool forwarded,
+                   struct rpccall *call)
 {
     PeerRequest request = NUI__META__V1__PEER_REQUEST__INIT;
     Nui__Meta__V1__RenewReply reply = NUI__META__V1__RENEW_REPLY__INIT;

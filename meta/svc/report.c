@@ -71,12 +71,12 @@ static bool is_news (const struct gridjob *job, uint32_t part, const JobInfo *in
     }
     /* A site whose disk was full may have answered with a state that it could not write down, and have used its number
      * again: an end is news all the same. */
-    return !known || strcmp (known->site_job_id, info->site_job_id) != 0 || info->change > known->change ||
-           (info_ended (info) && !info_ended (known));
+    return !known || strcmp (known->site_job_id, info->site_job_id) != 0 ||
+           info->change > known->change || (info_ended (info) && !info_ended (known));
 }
 
 static int report_take (struct gridjob *job, uint32_t part, const JobInfo *info, bool *news,
-                 struct err *err)
+                        struct err *err)
 {
     *news = is_news (job, part, info);
     if (!*news)
@@ -97,7 +97,8 @@ static bool is_leaving (const JobInfo *info)
 }
 
 /* What a site says of a part: kept, if it is news, and the job saved; a co-allocated one is not stepped. */
-static int report_apply (struct gridjob *job, uint32_t part, const JobInfo *info, bool *news, struct err *err)
+static int report_apply (struct gridjob *job, uint32_t part, const JobInfo *info, bool *news,
+                         struct err *err)
 {
     bool left = is_leaving (job->part[part].info);
     int rc = report_take (job, part, info, news, err);
@@ -173,8 +174,9 @@ static void clock_keep (struct metad *metad, struct site *site, duration_us ahea
     char by[QUANTITY_TEXT_MAX];
     bool wrong = seal_clock_differs (ahead);
     if (wrong != seal_clock_differs (site->clock_ahead))
-        log_event (metad->log, LOG_LEVEL_WARN, "site", wrong ? "clock_differs" : "clock_agrees", "site=%s %s=%s", site->name,
-                   ahead < 0 ? "behind" : "ahead", duration_format (ahead < 0 ? -ahead : ahead, by));
+        log_event (metad->log, LOG_LEVEL_WARN, "site", wrong ? "clock_differs" : "clock_agrees",
+                   "site=%s %s=%s", site->name, ahead < 0 ? "behind" : "ahead",
+                   duration_format (ahead < 0 ? -ahead : ahead, by));
     site->clock_ahead = ahead;
 }
 
@@ -182,7 +184,8 @@ static void clock_keep (struct metad *metad, struct site *site, duration_us ahea
 static bool estimate_is_sane (const Nui__Meta__V1__StartEstimate *e)
 {
     const duration_us most = 3660 * 86400 * US_PER_S;
-    return e->start_us >= 0 && e->start_us <= clock_now_us () + most && e->walltime_us >= 0 && e->walltime_us <= most;
+    return e->start_us >= 0 && e->start_us <= clock_now_us () + most && e->walltime_us >= 0 &&
+           e->walltime_us <= most;
 }
 
 /* It is the site's from now on. */
@@ -194,7 +197,8 @@ static void report_keep (struct site *site, SiteReport *report)
         abort ();
     for (size_t i = 0; i < report->n_estimates; i++)
         if (estimate_is_sane (report->estimates[i]))
-            table[count++] = (struct choose_estimate){report->estimates[i]->procs, report->estimates[i]->walltime_us,
+            table[count++] = (struct choose_estimate){report->estimates[i]->procs,
+                                                      report->estimates[i]->walltime_us,
                                                       report->estimates[i]->start_us};
     free (site->table);
     site->table = table;
@@ -212,7 +216,8 @@ static void report_keep (struct site *site, SiteReport *report)
 
 /* The site has had jobs of numbers that we do not know of: we were restored to an earlier moment, or begin anew. They
  * are not given again: to the site they would be those jobs. A site's word moves them so far at most in one report. */
-static int numbers_look (struct metad *metad, const struct site *site, const Nui__Meta__V1__GridNumber *said, struct err *err)
+static int numbers_look (struct metad *metad, const struct site *site,
+                         const Nui__Meta__V1__GridNumber *said, struct err *err)
 {
     const uint64_t far = 1000000000, theirs = said->number;
     bool lost = false;
@@ -225,8 +230,10 @@ static int numbers_look (struct metad *metad, const struct site *site, const Nui
     if (rc != 0)
         return rc;
     if (lost)
-        log_event (metad->log, LOG_LEVEL_ERROR, "site", "numbers_lost", "site=%s theirs=%llu text=\"this state is older than "
-                   "what the site knows: new jobs have higher numbers\"", site->name, (unsigned long long)theirs);
+        log_event (metad->log, LOG_LEVEL_ERROR, "site", "numbers_lost",
+                   "site=%s theirs=%llu text=\"this state is older than "
+                   "what the site knows: new jobs have higher numbers\"",
+                   site->name, (unsigned long long)theirs);
     metad->number_max = to;
     return 0;
 }
@@ -317,7 +324,8 @@ static void followed (void *arg, const struct rpc_result *result)
     struct following *f = arg;
     struct gridjob *job = f->metad->stopping ? NULL : job_live (f->metad, f->number);
     bool asked = result->status == RPC_OK || result->status == RPC_NOT_FOUND;
-    if (job && asked && job->lead && !job_is_elsewhere (job) && !job_ended (job) && !job->reloaded) {
+    if (job && asked && job->lead && !job_is_elsewhere (job) && !job_ended (job) &&
+        !job->reloaded) {
         if (job_is_group (job))
             job->part[f->part].asked = true;
         else
@@ -349,7 +357,8 @@ static uint32_t job_ask (struct gridjob *job)
 {
     uint32_t asked = 0;
     if (!job_is_group (job))
-        return job->place == SINGLE_PLACED && job->lead->asked_attempt != job->site_attempt && part_ask (job, 0);
+        return job->place == SINGLE_PLACED && job->lead->asked_attempt != job->site_attempt &&
+               part_ask (job, 0);
     for (uint32_t p = 0; p < job->part_count && job->record; p++) {
         enum part_state state = job->record->part[p].state;
         if (state >= PART_FIRM && state <= PART_STARTED && !job->part[p].asked)
@@ -362,10 +371,9 @@ static void report_leading (struct metad *metad)
 {
     struct gridjob *job, *next;
     uint32_t asked = 0;
-    HASH_ITER (hh, metad->jobs, job, next)
-    {
-        if (asked < ASKS_AT_ONCE && job->lead && job->lead->taken && !job_is_elsewhere (job) && !job_ended (job) &&
-            job->lead->voted && !job->reloaded)
+    HASH_ITER (hh, metad->jobs, job, next) {
+        if (asked < ASKS_AT_ONCE && job->lead && job->lead->taken && !job_is_elsewhere (job) &&
+            !job_ended (job) && job->lead->voted && !job->reloaded)
             asked += job_ask (job);
     }
 }

@@ -66,7 +66,8 @@ static void site_answered (void *arg, const struct rpc_result *result)
         part->reply = (Nui__Local__V1__RestageReply *)pbcopy (result->reply);
     if (!part->reply)
         part_refused (r, part, result->status == RPC_OK ? RPC_RESOURCE_EXHAUSTED : result->status,
-                      result->status == RPC_OK ? "no memory for the site's answer" : result->message);
+                      result->status == RPC_OK ? "no memory for the site's answer"
+                                               : result->message);
     finish (r);
 }
 

@@ -22,10 +22,14 @@ int share_check (const struct metad *metad, const char *submitter, struct err *e
     const struct job_share *share = share_find (metad, submitter);
     int64_t all = HASH_COUNT (metad->jobs), most = metad->config->live_jobs_max;
     if (all >= most)
-        return err_set (err, ERR_LIMIT, "%lld jobs are live, more are not taken now (LIVEJOBSMAX)", (long long)all);
+        return err_set (err, ERR_LIMIT, "%lld jobs are live, more are not taken now (LIVEJOBSMAX)",
+                        (long long)all);
     if (share && share->count >= most - all)
-        return err_set (err, ERR_LIMIT, "%u jobs of yours are live, and room for %lld others is left, which is kept for other users: "
-                        "more are taken when some have ended", share->count, (long long)(most - all));
+        return err_set (
+            err, ERR_LIMIT,
+            "%u jobs of yours are live, and room for %lld others is left, which is kept for other users: "
+            "more are taken when some have ended",
+            share->count, (long long)(most - all));
     return 0;
 }
 
@@ -55,11 +59,11 @@ static void share_unlisted (struct gridjob *job)
 static void share_close (struct metad *metad)
 {
     struct job_share *share, *next;
-    HASH_ITER (hh, metad->shares, share, next)
-    {
+    HASH_ITER (hh, metad->shares, share, next) {
         HASH_DEL (metad->shares, share);
         free (share);
     }
 }
 
-const struct metad_part share_part = {.close = share_close, .job_listed = share_listed, .job_unlisted = share_unlisted};
+const struct metad_part share_part = {
+    .close = share_close, .job_listed = share_listed, .job_unlisted = share_unlisted};

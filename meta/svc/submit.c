@@ -22,7 +22,6 @@
 #include "proto/job/jobcheck.h"
 #include "proto/rpc/pbcopy.h"
 
-
 #define QUOTE_TIMEOUT (5 * US_PER_S)
 
 /* A Submit or Estimate under way. The call keeps the request alive until it is finished. */
@@ -149,7 +148,8 @@ static void submit_voted (void *arg, uint64_t as)
     if (as)
         rpccall_reply (asking->call, &reply.base);
     else
-        rpccall_finish (asking->call, RPC_UNAVAILABLE, "the group of metaschedulers has not taken the job yet: try again");
+        rpccall_finish (asking->call, RPC_UNAVAILABLE,
+                        "the group of metaschedulers has not taken the job yet: try again");
     asking_free (asking);
 }
 
@@ -195,7 +195,8 @@ static bool answered_before (struct asking *asking)
     uint64_t number = 0;
     err_clear (&err);
     memcpy (uuid.b, asking->job->uuid.data, sizeof uuid.b);
-    int rc = metastore_job_find_uuid (asking->metad->store, asking->submitter, &uuid, &number, &err);
+    int rc =
+        metastore_job_find_uuid (asking->metad->store, asking->submitter, &uuid, &number, &err);
     if (rc == 0)
         submit_known (asking, number);
     else if (rc != ERR_NOT_FOUND || refusals_find (asking->metad, &asking->envelope->body, &err))
@@ -221,7 +222,8 @@ static void accept_job (struct asking *asking)
         return;
     }
     struct gridjob *job = job_create (metad, envelope, body, asking->submitter, &err);
-    if (!job || ((job->part_count > 1 || gridlicence_asked (metad, job->job)) && group_prepare (job, &err))) {
+    if (!job || ((job->part_count > 1 || gridlicence_asked (metad, job->job)) &&
+                 group_prepare (job, &err))) {
         job_destroy (job);
         asking_fail (asking, &err);
         return;
@@ -326,17 +328,21 @@ static int bounds_check (const struct asking *asking, struct err *err)
     for (uint32_t i = 0; i < survey->offer_count; i++) {
         const struct survey_offer *offer = &survey->offer[i];
         time_us start = survey_start_of (offer, job->not_before_us);
-        possible = possible || !offer->answered ||
-                   (offer->feasible && start &&
-                    (!job->cost_max_micro || offer->price <= job->cost_max_micro) &&
-                    (!job->not_after_us || start <= job->not_after_us) &&
-                    (!job->deadline_us || start + jobshape_walltime (job->components[0], offer->shape) <= job->deadline_us));
+        possible =
+            possible || !offer->answered ||
+            (offer->feasible && start &&
+             (!job->cost_max_micro || offer->price <= job->cost_max_micro) &&
+             (!job->not_after_us || start <= job->not_after_us) &&
+             (!job->deadline_us ||
+              start + jobshape_walltime (job->components[0], offer->shape) <= job->deadline_us));
     }
     if (job->n_components == 1 && !gridlicence_asked (asking->metad, job)) {
         if (!possible)
-            rc = err_set (err, ERR_LIMIT, job->deadline_us
-                              ? "no site can complete the job before its deadline within its bounds"
-                              : "no site can start the job before its latest start within its bounds");
+            rc = err_set (
+                err, ERR_LIMIT,
+                job->deadline_us
+                    ? "no site can complete the job before its deadline within its bounds"
+                    : "no site can start the job before its latest start within its bounds");
         goto out;
     }
     for (uint32_t i = 0; i < survey->offer_count; i++)
@@ -419,7 +425,8 @@ static int room_check (const struct metad *metad, const char *submitter, struct 
 static int submit_check (struct asking *asking, struct err *err)
 {
     struct metad *metad = asking->metad;
-    if (room_check (metad, asking->submitter, err) || jobcheck_times (asking->job, true, clock_now_us (), err) ||
+    if (room_check (metad, asking->submitter, err) ||
+        jobcheck_times (asking->job, true, clock_now_us (), err) ||
         job_check_runnable (asking->job, err) || sites_check (asking, err) ||
         gridlicence_check (metad, asking->job, err) || hooks_check (metad, asking->job, err))
         return err->code;
@@ -432,11 +439,13 @@ void on_submit (void *self, struct rpccall *call, const ProtobufCMessage *messag
     struct metad *metad = self;
     struct asking *asking = asking_begin (metad, call, request->envelope);
     struct err err;
-    if (!asking || answered_before (asking)) /* first: what was taken once is not refused for its age */
+    if (!asking ||
+        answered_before (asking)) /* first: what was taken once is not refused for its age */
         return;
     err_clear (&err);
     if (!peers_lead (metad)) {
-        err_set (&err, ERR_UNAVAILABLE, "too few metaschedulers of the group answer now: try again");
+        err_set (&err, ERR_UNAVAILABLE,
+                 "too few metaschedulers of the group answer now: try again");
         asking_fail (asking, &err);
         return;
     }
@@ -469,18 +478,17 @@ static void estimate_surveyed (void *arg, struct survey *survey)
 
 void on_estimate (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
-    const Nui__Meta__V1__EstimateRequest *request =
-        (const Nui__Meta__V1__EstimateRequest *)message;
+    const Nui__Meta__V1__EstimateRequest *request = (const Nui__Meta__V1__EstimateRequest *)message;
     struct asking *asking = asking_begin (self, call, request->envelope);
     struct err err;
     if (!asking)
         return;
     err_clear (&err);
     asking->bound_only = request->bound_only;
-    if (asking->bound_only
-            ? submit_check (asking, &err)
-            : jobcheck_times (asking->job, true, clock_now_us (), &err) || sites_check (asking, &err) ||
-                  gridlicence_check (asking->metad, asking->job, &err))
+    if (asking->bound_only ? submit_check (asking, &err)
+                           : jobcheck_times (asking->job, true, clock_now_us (), &err) ||
+                                 sites_check (asking, &err) ||
+                                 gridlicence_check (asking->metad, asking->job, &err))
         asking_fail (asking, &err);
     else
         survey_ask (asking, estimate_surveyed);

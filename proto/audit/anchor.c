@@ -38,7 +38,8 @@ struct anchor anchor_of (const struct block *block)
 }
 
 /* Malloc'ed; *len_out without the terminator. */
-static char *line_of (const Nui__Bank__V1__Block *message, const struct block *block, size_t *len_out)
+static char *line_of (const Nui__Bank__V1__Block *message, const struct block *block,
+                      size_t *len_out)
 {
     struct anchor anchor = anchor_of (block);
     size_t len = nui__bank__v1__block__get_packed_size (message), room = len / 3 * 4 + 160;
@@ -92,8 +93,8 @@ int anchor_each (const char *path, void (*fn) (void *arg, const struct anchor *a
     int rc = 0;
     FILE *file = fopen (path, "re");
     if (!file)
-        return err_set (err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "cannot read %.200s: %s", path,
-                        strerror (errno));
+        return err_set (err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "cannot read %.200s: %s",
+                        path, strerror (errno));
     while (rc == 0 && (len = getline (&line, &cap, file)) > 0) {
         struct anchor anchor;
         long long n = 0;
@@ -101,8 +102,8 @@ int anchor_each (const char *path, void (*fn) (void *arg, const struct anchor *a
         if (line[len - 1] != '\n')
             break;
         anchor.link[0] = 0;
-        bool is = sscanf (line, "nui-anchor-v1 %lld %64[0-9a-f] ", &n, anchor.link) == 2 && n >= 1 &&
-                  strlen (anchor.link) == 2 * MERKLE_BYTES;
+        bool is = sscanf (line, "nui-anchor-v1 %lld %64[0-9a-f] ", &n, anchor.link) == 2 &&
+                  n >= 1 && strlen (anchor.link) == 2 * MERKLE_BYTES;
         anchor.number = n;
         if (is)
             fn (arg, &anchor);

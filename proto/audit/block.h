@@ -18,7 +18,7 @@
 
 struct audit_entry {
     uint32_t leg;
-    char layer; /* 'P' or 'H' */
+    char layer;                                      /* 'P' or 'H' */
     int64_t unit, account_id, allocation_id, amount; /* micro-units */
     time_us effective_at, recorded_at;
 };

@@ -6,8 +6,8 @@
 
 #include "proto/base/quantity.h"
 
-time_us clock_now_us (void);          /* UTC wall clock */
-duration_us clock_monotonic_us (void); /* CLOCK_BOOTTIME: survives suspend, never steps */
+time_us clock_now_us (void);               /* UTC wall clock */
+duration_us clock_monotonic_us (void);     /* CLOCK_BOOTTIME: survives suspend, never steps */
 void random_bytes (void *out, size_t len); /* getrandom; aborts if the kernel refuses */
 void uuid_make (struct uuid *out);         /* version 4 */
 

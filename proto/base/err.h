@@ -7,17 +7,17 @@
 
 enum err_code {
     ERR_NONE = 0,
-    ERR_INVALID = -1,      /* bad input: malformed, out of range, contradictory */
-    ERR_NOT_FOUND = -2,    /* names something that does not exist */
-    ERR_EXISTS = -3,       /* already there, with other content */
-    ERR_DENIED = -4,       /* the caller may not do this */
-    ERR_UNAUTHENTIC = -5,  /* identity or signature does not hold */
-    ERR_LIMIT = -6,        /* a stated bound would be passed */
-    ERR_CONFLICT = -7,     /* the state does not allow it (now) */
-    ERR_FUNDS = -8,        /* no allocation covers it */
-    ERR_UNAVAILABLE = -9,  /* no answer, or not now: may be tried again */
-    ERR_TIMEOUT = -10,     /* a deadline passed */
-    ERR_IO = -11,          /* the operating system or a library refused */
+    ERR_INVALID = -1,     /* bad input: malformed, out of range, contradictory */
+    ERR_NOT_FOUND = -2,   /* names something that does not exist */
+    ERR_EXISTS = -3,      /* already there, with other content */
+    ERR_DENIED = -4,      /* the caller may not do this */
+    ERR_UNAUTHENTIC = -5, /* identity or signature does not hold */
+    ERR_LIMIT = -6,       /* a stated bound would be passed */
+    ERR_CONFLICT = -7,    /* the state does not allow it (now) */
+    ERR_FUNDS = -8,       /* no allocation covers it */
+    ERR_UNAVAILABLE = -9, /* no answer, or not now: may be tried again */
+    ERR_TIMEOUT = -10,    /* a deadline passed */
+    ERR_IO = -11,         /* the operating system or a library refused */
     ERR_NOMEM = -12,
     ERR_INTERNAL = -13,    /* must not happen; the text says what did */
     ERR_UNSUPPORTED = -14, /* a known thing that is not offered */

@@ -89,8 +89,8 @@ static int expand_numbers (const char *at, const char *end, struct names *set, s
             return err_set (err, ERR_LIMIT, "host list: range %llu-%llu has more than %u names",
                             (unsigned long long)low, (unsigned long long)high, set->max);
         for (uint64_t n = low; n <= high; n++) {
-            const char *text = arena_printf (set->arena, "%0*llu", (int)width,
-                                             (unsigned long long)n);
+            const char *text =
+                arena_printf (set->arena, "%0*llu", (int)width, (unsigned long long)n);
             int rc = names_add (set, text, err);
             if (rc < 0)
                 return rc;
@@ -98,8 +98,8 @@ static int expand_numbers (const char *at, const char *end, struct names *set, s
         if (at == end)
             return 0;
         if (*at != ',')
-            return err_set (err, ERR_INVALID, "host list: expected ',' at '%.*s'",
-                            (int)(end - at), at);
+            return err_set (err, ERR_INVALID, "host list: expected ',' at '%.*s'", (int)(end - at),
+                            at);
         at++;
     }
 }

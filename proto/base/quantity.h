@@ -15,8 +15,8 @@ typedef int64_t time_us;     /* a moment: microseconds since 1970-01-01T00:00:00
 typedef int64_t duration_us; /* a length of time in microseconds */
 typedef int64_t credit_micro;
 
-#define TIME_US_MAX INT64_MAX   /* "infinity" for ends of reservations */
-#define TIME_US_NONE INT64_MIN  /* "not set" */
+#define TIME_US_MAX INT64_MAX  /* "infinity" for ends of reservations */
+#define TIME_US_NONE INT64_MIN /* "not set" */
 #define US_PER_S INT64_C (1000000)
 #define MICRO_PER_CREDIT INT64_C (1000000)
 

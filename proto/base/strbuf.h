@@ -11,7 +11,10 @@ struct strbuf {
     size_t cap;
 };
 
-#define STRBUF_INIT {0}
+#define STRBUF_INIT                                                                                \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 void strbuf_append (struct strbuf *b, const void *bytes, size_t len);
 void strbuf_puts (struct strbuf *b, const char *text);

@@ -13,8 +13,8 @@ struct strtab;
 
 struct strtab *strtab_create (void);
 void strtab_destroy (struct strtab *tab);
-uint32_t strtab_intern (struct strtab *tab, const char *name);      /* adds when new */
-uint32_t strtab_find (const struct strtab *tab, const char *name);  /* STRTAB_NONE when absent */
+uint32_t strtab_intern (struct strtab *tab, const char *name);       /* adds when new */
+uint32_t strtab_find (const struct strtab *tab, const char *name);   /* STRTAB_NONE when absent */
 const char *strtab_name (const struct strtab *tab, uint32_t number); /* NULL when out of range */
 uint32_t strtab_count (const struct strtab *tab);
 

@@ -52,7 +52,8 @@ static void on_limit (evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     c->timed_out = true;
-    kill (-c->pid, SIGKILL); /* its session's group: it is still unreaped, so the number is its own */
+    kill (-c->pid,
+          SIGKILL); /* its session's group: it is still unreaped, so the number is its own */
 }
 
 static int spawn (const char *const *argv, const char *const *envp, pid_t *pid)
@@ -70,15 +71,16 @@ static int spawn (const char *const *argv, const char *const *envp, pid_t *pid)
     sigdelset (&all, SIGSTOP);
     posix_spawnattr_setsigmask (&attr, &none);
     posix_spawnattr_setsigdefault (&attr, &all);
-    posix_spawnattr_setflags (&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
-                                         POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setflags (&attr,
+                              POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     int rc = posix_spawn (pid, argv[0], &files, &attr, (char *const *)argv, (char *const *)envp);
     posix_spawn_file_actions_destroy (&files);
     posix_spawnattr_destroy (&attr);
     return rc;
 }
 
-uint32_t child_as (const char *account, struct arena *arena, const char *argv[CHILD_AS_MAX], struct err *err)
+uint32_t child_as (const char *account, struct arena *arena, const char *argv[CHILD_AS_MAX],
+                   struct err *err)
 {
     struct passwd pw, *found = NULL;
     char buf[4096];
@@ -99,9 +101,8 @@ uint32_t child_as (const char *account, struct arena *arena, const char *argv[CH
     return CHILD_AS_MAX;
 }
 
-struct child *child_run (struct event_base *base, const char *const *argv,
-                         const char *const *envp, duration_us limit, child_fn fn, void *arg,
-                         struct err *err)
+struct child *child_run (struct event_base *base, const char *const *argv, const char *const *envp,
+                         duration_us limit, child_fn fn, void *arg, struct err *err)
 {
     struct timeval after = {.tv_sec = limit / US_PER_S, .tv_usec = limit % US_PER_S};
     struct child *c = calloc (1, sizeof *c);

@@ -17,16 +17,16 @@ struct child;
 /* Words before a program's own, so that it runs as that account with no way back (setpriv(1)); none where we are not
  * root, or the account is. The texts are the arena's. */
 enum { CHILD_AS_MAX = 6 };
-uint32_t child_as (const char *account, struct arena *arena, const char *argv[CHILD_AS_MAX], struct err *err);
+uint32_t child_as (const char *account, struct arena *arena, const char *argv[CHILD_AS_MAX],
+                   struct err *err);
 
 /* exit_code: its own, or 128 + signal; timed_out: it was killed at its limit. The child is gone. */
 typedef void (*child_fn) (void *arg, int exit_code, bool timed_out);
 
 /* argv[0] is the program's path; both arrays end with NULL and are read before this returns. The
  * callback comes from the loop, never from here. NULL with err when it could not be started. */
-struct child *child_run (struct event_base *base, const char *const *argv,
-                         const char *const *envp, duration_us limit, child_fn fn, void *arg,
-                         struct err *err);
+struct child *child_run (struct event_base *base, const char *const *argv, const char *const *envp,
+                         duration_us limit, child_fn fn, void *arg, struct err *err);
 /* Kills it; no callback. NULL is a no-op. */
 void child_kill (struct child *child);
 

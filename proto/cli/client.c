@@ -195,7 +195,9 @@ static const struct conf_param site_attrs[] = {
     {0}};
 
 static const struct conf_param client_params[] = {
-    {.name = "GRID", .type = CONF_STRING, .offset = offsetof (struct settings, grid),
+    {.name = "GRID",
+     .type = CONF_STRING,
+     .offset = offsetof (struct settings, grid),
      .flags = CONF_F_REQUIRED},
     {.name = "CA", .type = CONF_PATH, .offset = offsetof (struct settings, ca)},
     {.name = "CRL", .type = CONF_PATH, .offset = offsetof (struct settings, crl)},
@@ -204,8 +206,11 @@ static const struct conf_param client_params[] = {
     {.name = "META", .type = CONF_CALL, .set = set_metas},
     {.name = "BANK", .type = CONF_STRING, .offset = offsetof (struct settings, bank)},
     {.name = "ACCOUNT", .type = CONF_STRING, .offset = offsetof (struct settings, account)},
-    {.name = "COSTFACTOR", .type = CONF_PPM, .offset = offsetof (struct settings, cost_factor_ppm),
-     .min = 1000000, .max = 1000 * INT64_C (1000000)},
+    {.name = "COSTFACTOR",
+     .type = CONF_PPM,
+     .offset = offsetof (struct settings, cost_factor_ppm),
+     .min = 1000000,
+     .max = 1000 * INT64_C (1000000)},
     {.name = "SITE", .type = CONF_STRING, .offset = offsetof (struct settings, default_site)},
     {.name = "SITECFG", .type = CONF_RECORD, .attrs = site_attrs, .record = site_record},
     {0}};
@@ -256,7 +261,8 @@ int cli_config (struct cli_context *ctx, struct err *err)
     struct conf *conf = find_config (ctx, err);
     if (!conf)
         return err->code;
-    struct settings s = {.arena = arena_create (0), .metas = metas_create (meta_connect, ctx),
+    struct settings s = {.arena = arena_create (0),
+                         .metas = metas_create (meta_connect, ctx),
                          .cost_factor_ppm = CLI_COST_FACTOR_PPM};
     s.site = arena_array (s.arena, SITES_MAX, sizeof *s.site);
     s.site_name = arena_array (s.arena, SITES_MAX + 1, sizeof *s.site_name);
@@ -408,10 +414,11 @@ static int site_of_jobs (struct cli_context *ctx, struct site **out, struct err 
     *out = NULL;
     for (int k = 0; k < ctx->operands.count; k++) {
         const char *id = ctx->operands.item[k], *dot = strrchr (id, '.');
-        for (uint32_t i = 0; dot && dot[1] && !dot[1 + strspn (dot + 1, "0123456789")] &&
-                             i < s->site_count; i++) {
+        for (uint32_t i = 0;
+             dot && dot[1] && !dot[1 + strspn (dot + 1, "0123456789")] && i < s->site_count; i++) {
             struct site *site = &s->site[i];
-            if (strlen (site->name) != (size_t)(dot - id) || strncmp (site->name, id, (size_t)(dot - id)) != 0)
+            if (strlen (site->name) != (size_t)(dot - id) ||
+                strncmp (site->name, id, (size_t)(dot - id)) != 0)
                 continue;
             if (*out && *out != site)
                 return err_set (err, ERR_INVALID,
@@ -475,8 +482,7 @@ struct rpcclient *cli_site (struct cli_context *ctx, const char *site, struct er
         const char *target = arena_printf (ctx->settings.arena, "unix:%s", found->socket);
         found->client = connect_to (ctx, target, true, PRINCIPAL_NONE, NULL, err);
     } else if (found->server) {
-        found->client =
-            connect_to (ctx, found->server, false, PRINCIPAL_SITE, found->name, err);
+        found->client = connect_to (ctx, found->server, false, PRINCIPAL_SITE, found->name, err);
     } else {
         err_set (err, ERR_UNAVAILABLE, "site %s: nui-local's socket %s is not there", found->name,
                  found->socket);

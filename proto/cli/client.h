@@ -48,8 +48,8 @@ void cli_help_text (const struct cli_command *command, struct strbuf *out);
 /* Runs `nui`: argv[0] or the first word names a command of the tables, which end with NULL.
  * links: the table whose commands are installed as links of their own (Maui's), or NULL. Returns
  * the exit code. */
-int cli_main (const struct cli_command *const *const *tables, const struct cli_command *const *links, int argc,
-              char **argv);
+int cli_main (const struct cli_command *const *const *tables,
+              const struct cli_command *const *links, int argc, char **argv);
 
 /* Reads the configuration once. ERR_NOT_FOUND names the places looked at. */
 int cli_config (struct cli_context *ctx, struct err *err);

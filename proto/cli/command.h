@@ -15,10 +15,10 @@
 /* Exit codes of every command (reference: nui(1)). */
 enum cli_exit {
     CLI_OK = 0,
-    CLI_FAILED = 1,       /* refused or failed */
+    CLI_FAILED = 1, /* refused or failed */
     CLI_USAGE = 2,
-    CLI_DENIED = 3,       /* not authorised */
-    CLI_NO_ANSWER = 4,    /* no answer from a daemon */
+    CLI_DENIED = 3,    /* not authorised */
+    CLI_NO_ANSWER = 4, /* no answer from a daemon */
     CLI_NOT_FOUND = 5,
 };
 
@@ -33,12 +33,12 @@ struct cli_command {
     const char *group;   /* heading in `nui help`: CLI_USERS … */
     const char *summary; /* one line */
     /* What it may say; the help is made of these. */
-    const struct cli_form *forms;     /* said.h; ends with a row without words */
-    const struct cli_option *options; /* options.h; NULL: none of its own */
-    const char *text;                 /* what else there is to know; NULL: nothing */
-    const char *example;              /* "nui balance -A phys" */
+    const struct cli_form *forms;      /* said.h; ends with a row without words */
+    const struct cli_option *options;  /* options.h; NULL: none of its own */
+    const char *text;                  /* what else there is to know; NULL: nothing */
+    const char *example;               /* "nui balance -A phys" */
     const struct cli_service *service; /* of the forms that are one call: request.h */
-    unsigned flags;                   /* CLI_STOP_AT_OPERAND */
+    unsigned flags;                    /* CLI_STOP_AT_OPERAND */
     /* A command without forms: argv[0] is its name; returns enum cli_exit after printing one sentence on stderr when it is
      * not CLI_OK. help: synopsis and options. */
     int (*run) (struct cli_context *ctx, int argc, char **argv);

@@ -76,8 +76,8 @@ static void append_accounts (const struct cli_command *const *const *tables, str
                           "        return ;;\n");
 }
 
-void cli_completion_bash (const struct cli_command *const *const *tables, const struct cli_command *const *links,
-                          struct strbuf *out)
+void cli_completion_bash (const struct cli_command *const *const *tables,
+                          const struct cli_command *const *links, struct strbuf *out)
 {
     strbuf_puts (out, "# bash completion for nui; made by: nui completion bash\n"
                       "_nui_options()\n{\n    case $1 in\n");

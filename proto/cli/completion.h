@@ -7,7 +7,7 @@
 #include "proto/base/strbuf.h"
 #include "proto/cli/command.h"
 
-void cli_completion_bash (const struct cli_command *const *const *tables, const struct cli_command *const *links,
-                          struct strbuf *out);
+void cli_completion_bash (const struct cli_command *const *const *tables,
+                          const struct cli_command *const *links, struct strbuf *out);
 
 #endif

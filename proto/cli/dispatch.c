@@ -15,7 +15,8 @@ static const char common_help[] =
 
 static const char *const own_commands[] = {"help", "completion", NULL};
 
-static const struct cli_command *find (const struct cli_command *const *const *tables, const char *name)
+static const struct cli_command *find (const struct cli_command *const *const *tables,
+                                       const char *name)
 {
     for (; *tables; tables++)
         for (const struct cli_command *const *c = *tables; *c; c++)
@@ -24,7 +25,8 @@ static const struct cli_command *find (const struct cli_command *const *const *t
     return NULL;
 }
 
-static void names_of (const struct cli_command *const *const *tables, const char *names[NAMES_MAX + 3])
+static void names_of (const struct cli_command *const *const *tables,
+                      const char *names[NAMES_MAX + 3])
 {
     int n = 0;
     for (; *tables; tables++)
@@ -45,7 +47,8 @@ static int unknown (const struct cli_command *const *const *tables, const char *
     return CLI_USAGE;
 }
 
-static bool group_printed (const struct cli_command *const *const *tables, const struct cli_command *at)
+static bool group_printed (const struct cli_command *const *const *tables,
+                           const struct cli_command *at)
 {
     for (; *tables; tables++)
         for (const struct cli_command *const *c = *tables; *c; c++) {
@@ -98,7 +101,8 @@ void cli_help_text (const struct cli_command *command, struct strbuf *out)
         cli_options_help (command->options, out);
     }
     const char *before = "\nexample: ";
-    for (const char *line = command->example; line && *line; line += strcspn (line, "\n"), line += *line == '\n') {
+    for (const char *line = command->example; line && *line;
+         line += strcspn (line, "\n"), line += *line == '\n') {
         strbuf_printf (out, "%s%.*s\n", before, (int)strcspn (line, "\n"), line);
         before = "         ";
     }
@@ -116,10 +120,12 @@ void cli_print_help (const struct cli_command *command)
     strbuf_free (&out);
 }
 
-static int command_run (struct cli_context *ctx, const struct cli_command *command, int argc, char **argv)
+static int command_run (struct cli_context *ctx, const struct cli_command *command, int argc,
+                        char **argv)
 {
     cli_set_command (ctx, command);
-    return command->forms ? cli_run_forms (ctx, command, argc, argv) : command->run (ctx, argc, argv);
+    return command->forms ? cli_run_forms (ctx, command, argc, argv)
+                          : command->run (ctx, argc, argv);
 }
 
 static int run_help (const struct cli_command *const *const *tables, int argc, char **argv)
@@ -150,8 +156,9 @@ static int run_completion (const struct cli_command *const *const *tables,
     return rc;
 }
 
-static int run_command (const struct cli_command *const *const *tables, const struct cli_command *const *links,
-                        struct cli_context *ctx, int argc, char **argv)
+static int run_command (const struct cli_command *const *const *tables,
+                        const struct cli_command *const *links, struct cli_context *ctx, int argc,
+                        char **argv)
 {
     bool asks_help = argc == 2 && strcmp (argv[1], "--help") == 0;
     if (strcmp (argv[0], "help") == 0)
@@ -204,8 +211,8 @@ static int leading_options (const struct cli_command *const *const *tables, stru
     return at;
 }
 
-int cli_main (const struct cli_command *const *const *tables, const struct cli_command *const *links, int argc,
-              char **argv)
+int cli_main (const struct cli_command *const *const *tables,
+              const struct cli_command *const *links, int argc, char **argv)
 {
     /* A daemon that hangs up is an error to tell, not a signal to die of. */
     struct sigaction ignore = {.sa_handler = SIG_IGN};

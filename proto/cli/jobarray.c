@@ -55,8 +55,7 @@ int jobarray_parse (const char *text, struct arena *arena, struct jobarray *out,
         *percent++ = '\0';
         rc = uint_parse (percent, "--array's limit", 1, JOBARRAY_MAX, &limit, err);
     }
-    for (char *one = strtok_r (copy, ",", &rest); one && rc == 0;
-         one = strtok_r (NULL, ",", &rest))
+    for (char *one = strtok_r (copy, ",", &rest); one && rc == 0; one = strtok_r (NULL, ",", &rest))
         rc = range_add (out, one, err);
     if (rc == 0 && out->count == 0)
         rc = err_set (err, ERR_INVALID, "--array names no index");

@@ -12,9 +12,9 @@
 enum { JOBARRAY_MAX = 10000 };
 
 struct jobarray {
-    uint32_t count; /* 0: an ordinary job */
+    uint32_t count;  /* 0: an ordinary job */
     uint32_t *index; /* ascending as given, none twice */
-    uint32_t limit; /* 0: none */
+    uint32_t limit;  /* 0: none */
     struct uuid id;
 };
 
@@ -22,7 +22,7 @@ struct jobarray {
 int jobarray_parse (const char *text, struct arena *arena, struct jobarray *out, struct err *err);
 /* The array's job at place i, in the arena: with a uuid of its own and its index in what is staged. Where
  * there is no array, the job itself. */
-Nui__Common__V1__Job *jobarray_element (const struct jobarray *array, uint32_t i, struct arena *arena,
-                                        Nui__Common__V1__Job *job);
+Nui__Common__V1__Job *jobarray_element (const struct jobarray *array, uint32_t i,
+                                        struct arena *arena, Nui__Common__V1__Job *job);
 
 #endif

@@ -4,7 +4,6 @@
 #include "proto/rpc/envelope.h"
 #include "proto/job/jobcheck.h"
 
-
 static const char *const job_key[JOB_TEXTS] = {
     [JOB_ACCOUNT] = "account",
     [JOB_QOS] = "qos",
@@ -111,8 +110,9 @@ int job_options_build (struct cli_context *ctx, const char *command,
     job->uuid.data = uuid->b;
     job->uuid.len = sizeof uuid->b;
     job->created_us = clock_now_us ();
-    job->expires_us = job->created_us + (job->expires_us ? job->expires_us
-                                                         : JOB_VALID_MAX_DAYS * INT64_C (86400) * US_PER_S);
+    job->expires_us =
+        job->created_us +
+        (job->expires_us ? job->expires_us : JOB_VALID_MAX_DAYS * INT64_C (86400) * US_PER_S);
     *out = job;
     return CLI_OK;
 }
@@ -140,7 +140,8 @@ int job_sign (struct cli_context *ctx, const char *command, Nui__Common__V1__Job
     if (!me)
         return cli_fail (command, &err);
     job->submitter = arena_strdup (arena, principal_uri (tlsid_self (me), uri));
-    if (body_pack (job, arena, &body, &len, &err) < 0 || envelope_sign (me, body, len, out, &err) < 0)
+    if (body_pack (job, arena, &body, &len, &err) < 0 ||
+        envelope_sign (me, body, len, out, &err) < 0)
         return cli_fail (command, &err);
     return CLI_OK;
 }

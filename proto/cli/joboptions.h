@@ -12,13 +12,47 @@
 
 /* Places in job_options.text; the keys are jobspec_set's. */
 enum job_text {
-    JOB_ACCOUNT, JOB_QOS, JOB_CLASS, JOB_TASKS, JOB_NODES, JOB_TPN, JOB_PROCS_PER_TASK, JOB_MEM,
-    JOB_SWAP, JOB_DISK, JOB_LIKE,
-    JOB_TIME, JOB_FEATURES, JOB_SITE, JOB_AFTER, JOB_DEADLINE, JOB_NAME, JOB_OUTPUT, JOB_ERROR,
-    JOB_MAX_COST, JOB_QUOTE, JOB_DEPEND, JOB_FLAGS,
-    JOB_START_BY, JOB_VALID, JOB_PREFER, JOB_TRL,
-    JOB_GRES, JOB_LICENCE, JOB_PARTITION, JOB_NODESET, JOB_HOSTS, JOB_EXCLUDE, JOB_NODE_ACCESS, JOB_PROCS_MAX,
-    JOB_RESERVATION, JOB_RETRIES, JOB_RETRY_ON, JOB_RETRY_DELAY, JOB_ON_SITE_LOSS, JOB_NOTIFY,
+    JOB_ACCOUNT,
+    JOB_QOS,
+    JOB_CLASS,
+    JOB_TASKS,
+    JOB_NODES,
+    JOB_TPN,
+    JOB_PROCS_PER_TASK,
+    JOB_MEM,
+    JOB_SWAP,
+    JOB_DISK,
+    JOB_LIKE,
+    JOB_TIME,
+    JOB_FEATURES,
+    JOB_SITE,
+    JOB_AFTER,
+    JOB_DEADLINE,
+    JOB_NAME,
+    JOB_OUTPUT,
+    JOB_ERROR,
+    JOB_MAX_COST,
+    JOB_QUOTE,
+    JOB_DEPEND,
+    JOB_FLAGS,
+    JOB_START_BY,
+    JOB_VALID,
+    JOB_PREFER,
+    JOB_TRL,
+    JOB_GRES,
+    JOB_LICENCE,
+    JOB_PARTITION,
+    JOB_NODESET,
+    JOB_HOSTS,
+    JOB_EXCLUDE,
+    JOB_NODE_ACCESS,
+    JOB_PROCS_MAX,
+    JOB_RESERVATION,
+    JOB_RETRIES,
+    JOB_RETRY_ON,
+    JOB_RETRY_DELAY,
+    JOB_ON_SITE_LOSS,
+    JOB_NOTIFY,
     JOB_TEXTS
 };
 
@@ -34,9 +68,9 @@ struct job_options {
     bool wait;             /* submit only */
     const char *save;      /* submit only: --save DIR */
     bool hold;
-    const char *site;      /* msub only: --site */
-    time_us now;           /* times count from here; 0: the wall clock */
-    bool site_walltime;    /* a job that says no limit gets the site's */
+    const char *site;   /* msub only: --site */
+    time_us now;        /* times count from here; 0: the wall clock */
+    bool site_walltime; /* a job that says no limit gets the site's */
 };
 
 #define JOB_TEXT(name, letter, place, value, help)                                                 \

@@ -163,8 +163,9 @@ static int set_offset (struct part *part, const char *value, struct err *err)
 /* "tasks=24,mem=128M" or with '/' in place of ',': one more req beside what the job itself says. */
 static int set_req (struct jobspec *spec, struct part *part, const char *value, struct err *err)
 {
-    static const char *const keys[] = {"tasks", "nodes", "tpn",  "procs-per-task", "mem",
-                                       "swap",  "disk",  "gres", "features",       "like", NULL};
+    static const char *const keys[] = {"tasks",    "nodes", "tpn",  "procs-per-task",
+                                       "mem",      "swap",  "disk", "gres",
+                                       "features", "like",  NULL};
     char *rest = arena_strdup (spec->arena, value);
     struct part *req = arena_new (spec->arena, struct part);
     int rc = 0;
@@ -180,10 +181,11 @@ static int set_req (struct jobspec *spec, struct part *part, const char *value, 
         for (size_t i = 0; equals && keys[i]; i++)
             known = known || !strcmp (keys[i], piece);
         if (!known)
-            return err_set (err, ERR_INVALID,
-                            "--req: '%s' is not tasks, nodes, tpn, procs-per-task, mem, swap, disk, gres, "
-                            "features or like with a value",
-                            piece);
+            return err_set (
+                err, ERR_INVALID,
+                "--req: '%s' is not tasks, nodes, tpn, procs-per-task, mem, swap, disk, gres, "
+                "features or like with a value",
+                piece);
         rc = jobspec_part_set (spec, req, piece, equals, err);
     }
     if (rc < 0)
@@ -238,9 +240,8 @@ int jobspec_part_set (struct jobspec *spec, struct part *part, const char *key, 
         return part->licences.count ? 0
                                     : list_split (spec, &part->licences, key, value, false, err);
     if (!strcmp (key, "partition"))
-        return part->partitions.count
-                   ? 0
-                   : list_split (spec, &part->partitions, key, value, true, err);
+        return part->partitions.count ? 0
+                                      : list_split (spec, &part->partitions, key, value, true, err);
     if (!strcmp (key, "nodeset"))
         return set_text (spec, &part->nodeset, key, value, err);
     if (!strcmp (key, "hosts"))
@@ -289,7 +290,8 @@ static int set_delay (int64_t *slot, const char *key, const char *value, struct 
 {
     duration_us d;
     if (duration_parse (value, &d, err) < 0 || d > 3600 * US_PER_S)
-        return err_set (err, ERR_INVALID, "--%s: '%s' is not a duration of at most an hour", key, value);
+        return err_set (err, ERR_INVALID, "--%s: '%s' is not a duration of at most an hour", key,
+                        value);
     if (*slot < 0)
         *slot = d;
     return 0;
@@ -325,7 +327,8 @@ int jobspec_set (struct jobspec *spec, const char *key, const char *value, struc
         char prefix[8];
         uint64_t number;
         if (id_parse (value, prefix, sizeof prefix, &number, NULL) < 0 || strcmp (prefix, "quote"))
-            return err_set (err, ERR_INVALID, "--quote: '%.64s' is not a quote, such as quote.7", value);
+            return err_set (err, ERR_INVALID, "--quote: '%.64s' is not a quote, such as quote.7",
+                            value);
         return set_text (spec, &spec->quote, key, value, err);
     }
     if (!strcmp (key, "depend"))
@@ -355,12 +358,14 @@ int jobspec_set (struct jobspec *spec, const char *key, const char *value, struc
         return set_delay (&spec->retry_delay_us, key, value, err);
     if (!strcmp (key, "on-site-loss")) {
         if (strcmp (value, "report") && strcmp (value, "resubmit"))
-            return err_set (err, ERR_INVALID, "--on-site-loss: '%s' is not report or resubmit", value);
+            return err_set (err, ERR_INVALID, "--on-site-loss: '%s' is not report or resubmit",
+                            value);
         return set_text (spec, &spec->on_site_loss, key, value, err);
     }
     if (!strcmp (key, "notify")) {
         if (strncmp (value, "http://", 7) && strncmp (value, "https://", 8))
-            return err_set (err, ERR_INVALID, "--notify: '%s' is no http:// or https:// URL", value);
+            return err_set (err, ERR_INVALID, "--notify: '%s' is no http:// or https:// URL",
+                            value);
         return set_text (spec, &spec->notify, key, value, err);
     }
     if (!strcmp (key, "component"))

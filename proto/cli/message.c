@@ -10,8 +10,8 @@
 
 enum { NAME_MAX_BYTES = 64 };
 
-static const ProtobufCFieldDescriptor *field_with (const ProtobufCMessageDescriptor *type, const char *name,
-                                                   int length, const char *end)
+static const ProtobufCFieldDescriptor *field_with (const ProtobufCMessageDescriptor *type,
+                                                   const char *name, int length, const char *end)
 {
     char text[NAME_MAX_BYTES];
     snprintf (text, sizeof text, "%.*s%s", length, name, end);
@@ -20,7 +20,8 @@ static const ProtobufCFieldDescriptor *field_with (const ProtobufCMessageDescrip
     return protobuf_c_message_descriptor_get_field_by_name (type, text);
 }
 
-const ProtobufCFieldDescriptor *message_field (const ProtobufCMessageDescriptor *type, const char *name)
+const ProtobufCFieldDescriptor *message_field (const ProtobufCMessageDescriptor *type,
+                                               const char *name)
 {
     static const char *const end[] = {"", "_id", "_micro", "_us", "_ppm", "_mb", "_milli"};
     int length = (int)strlen (name);
@@ -51,7 +52,8 @@ const ProtobufCMessage *message_follow (const ProtobufCMessage *message, const c
     for (const char *dot; (dot = strchr (path, '.')); path = dot + 1) {
         snprintf (name, sizeof name, "%.*s", (int)(dot - path), path);
         const ProtobufCFieldDescriptor *field = message_field (message->descriptor, name);
-        assert (field && field->type == PROTOBUF_C_TYPE_MESSAGE && field->label != PROTOBUF_C_LABEL_REPEATED);
+        assert (field && field->type == PROTOBUF_C_TYPE_MESSAGE &&
+                field->label != PROTOBUF_C_LABEL_REPEATED);
         memcpy (&message, message_at (message, field), sizeof message);
         if (!message)
             return NULL;
@@ -109,7 +111,8 @@ int64_t message_integer (const ProtobufCMessage *message, const ProtobufCFieldDe
     return is_plain ? (int64_t)plain : small;
 }
 
-void message_set_integer (ProtobufCMessage *message, const ProtobufCFieldDescriptor *field, int64_t value)
+void message_set_integer (ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
+                          int64_t value)
 {
     void *at = message_at (message, field);
     protobuf_c_boolean yes = value != 0;
@@ -130,7 +133,8 @@ void message_set_list (ProtobufCMessage *message, const char *name, void *items,
     memcpy ((char *)message + field->quantifier_offset, &count, sizeof count);
 }
 
-size_t message_list (const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field, void **items_out)
+size_t message_list (const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
+                     void **items_out)
 {
     size_t count;
     assert (field->label == PROTOBUF_C_LABEL_REPEATED);
@@ -139,10 +143,12 @@ size_t message_list (const ProtobufCMessage *message, const ProtobufCFieldDescri
     return count;
 }
 
-const char *message_word (const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field, struct arena *arena)
+const char *message_word (const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
+                          struct arena *arena)
 {
     const ProtobufCEnumDescriptor *type = field->descriptor;
-    const ProtobufCEnumValue *value = protobuf_c_enum_descriptor_get_value (type, (int)message_integer (message, field));
+    const ProtobufCEnumValue *value =
+        protobuf_c_enum_descriptor_get_value (type, (int)message_integer (message, field));
     size_t common = strlen (type->values[0].name);
     for (unsigned i = 1; i < type->n_values; i++)
         while (strncmp (type->values[0].name, type->values[i].name, common) != 0)
@@ -178,7 +184,9 @@ const char *message_wide (const ProtobufCMessage *message, const ProtobufCFieldD
     const char *text = NULL;
     int length = (int)strlen (field->name) - (int)strlen ("_micro");
     const ProtobufCFieldDescriptor *wide =
-        message_field_ends (field, "_micro") ? field_with (message->descriptor, field->name, length, "_wide") : NULL;
+        message_field_ends (field, "_micro")
+            ? field_with (message->descriptor, field->name, length, "_wide")
+            : NULL;
     if (wide)
         memcpy (&text, message_at (message, wide), sizeof text);
     return text ? text : "";
@@ -187,7 +195,8 @@ const char *message_wide (const ProtobufCMessage *message, const ProtobufCFieldD
 const ProtobufCFieldDescriptor *message_rows (const ProtobufCMessageDescriptor *type)
 {
     for (unsigned i = 0; i < type->n_fields; i++)
-        if (type->fields[i].label == PROTOBUF_C_LABEL_REPEATED && type->fields[i].type == PROTOBUF_C_TYPE_MESSAGE)
+        if (type->fields[i].label == PROTOBUF_C_LABEL_REPEATED &&
+            type->fields[i].type == PROTOBUF_C_TYPE_MESSAGE)
             return &type->fields[i];
     return NULL;
 }

@@ -13,7 +13,8 @@
 #include "proto/base/arena.h"
 
 /* NULL: the message has none of that name. */
-const ProtobufCFieldDescriptor *message_field (const ProtobufCMessageDescriptor *type, const char *name);
+const ProtobufCFieldDescriptor *message_field (const ProtobufCMessageDescriptor *type,
+                                               const char *name);
 /* Whether the field's own name ends so: "_micro", "_us" … */
 bool message_field_ends (const ProtobufCFieldDescriptor *field, const char *end);
 /* Its place in a message. */
@@ -26,12 +27,15 @@ const ProtobufCMessage *message_follow (const ProtobufCMessage *message, const c
 
 /* Value of an integer, a bool or an enum. */
 int64_t message_integer (const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
-void message_set_integer (ProtobufCMessage *message, const ProtobufCFieldDescriptor *field, int64_t value);
+void message_set_integer (ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
+                          int64_t value);
 /* A repeated field: an array of pointers that outlives the message. */
 void message_set_list (ProtobufCMessage *message, const char *name, void *items, size_t count);
-size_t message_list (const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field, void **items_out);
+size_t message_list (const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
+                     void **items_out);
 /* The word of an enum's value, without what all its values begin with: "cancelled" for QUOTE_CANCELLED. In the arena. */
-const char *message_word (const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field, struct arena *arena);
+const char *message_word (const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
+                          struct arena *arena);
 /* A string, or the repeated ones with `between` between them; "" where there is none. */
 const char *message_text (const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
                           const char *between, struct arena *arena);

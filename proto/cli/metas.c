@@ -68,7 +68,8 @@ int metas_add (struct metas *metas, const char *target, struct err *err)
 {
     uint64_t port;
     const char *colon = strrchr (target, ':');
-    if (!colon || colon == target || strchr (target, ',') || uint_parse (colon + 1, "port", 1, 65535, &port, NULL) != 0)
+    if (!colon || colon == target || strchr (target, ',') ||
+        uint_parse (colon + 1, "port", 1, 65535, &port, NULL) != 0)
         return err_set (err, ERR_INVALID, "'%.80s': wanted host:port, several with blanks between",
                         target);
     for (uint32_t i = 0; i < metas->count; i++)
@@ -150,12 +151,13 @@ static int ask_round (struct metas *metas, struct ask *ask, struct err *err)
     if (metas->count == 1)
         return err_set (err, first.code, "%s", first.text);
     if (unknown)
-        return err_set (err, first.code, "%.300s; another metascheduler answers: %.300s", first.text,
-                        why.text);
-    return err_set (err, first.code, "none of %u metaschedulers answers: %.300s%s", metas->count, first.text,
-                    ask->change && ask->heard_maybe
-                        ? "; one may have heard the request: look (nui jobs) before it is made again"
-                        : "");
+        return err_set (err, first.code, "%.300s; another metascheduler answers: %.300s",
+                        first.text, why.text);
+    return err_set (
+        err, first.code, "none of %u metaschedulers answers: %.300s%s", metas->count, first.text,
+        ask->change && ask->heard_maybe
+            ? "; one may have heard the request: look (nui jobs) before it is made again"
+            : "");
 }
 
 int metas_call (struct metas *metas, const ProtobufCServiceDescriptor *service, const char *method,
@@ -183,8 +185,8 @@ int metas_call_change (struct metas *metas, const ProtobufCServiceDescriptor *se
     return ask_round (metas, &ask, err);
 }
 
-int metas_stream (struct metas *metas, const ProtobufCServiceDescriptor *service, const char *method,
-                  const ProtobufCMessage *request,
+int metas_stream (struct metas *metas, const ProtobufCServiceDescriptor *service,
+                  const char *method, const ProtobufCMessage *request,
                   void (*message) (void *arg, const ProtobufCMessage *message), void *arg,
                   struct err *err)
 {

@@ -34,8 +34,8 @@ int metas_call (struct metas *metas, const ProtobufCServiceDescriptor *service, 
 int metas_call_change (struct metas *metas, const ProtobufCServiceDescriptor *service,
                        const char *method, const ProtobufCMessage *request, duration_us timeout,
                        ProtobufCMessage **reply_out, struct err *err);
-int metas_stream (struct metas *metas, const ProtobufCServiceDescriptor *service, const char *method,
-                  const ProtobufCMessage *request,
+int metas_stream (struct metas *metas, const ProtobufCServiceDescriptor *service,
+                  const char *method, const ProtobufCMessage *request,
                   void (*on_message) (void *arg, const ProtobufCMessage *message), void *arg,
                   struct err *err);
 

@@ -279,10 +279,11 @@ void cli_options_help (const struct cli_option *o, struct strbuf *out)
     for (; !cli_option_ends (o); o++) {
         char letter[] = {'-', o->letter, '\0'}, left[128];
         snprintf (left, sizeof left, "  %s%s%s%s%s%s", o->letter ? letter : "  ",
-                  !o->name   ? ""
+                  !o->name    ? ""
                   : o->letter ? ", "
                               : "  ",
-                  o->name ? "--" : "", o->name ? o->name : "", o->value ? " " : "", o->value ? o->value : "");
+                  o->name ? "--" : "", o->name ? o->name : "", o->value ? " " : "",
+                  o->value ? o->value : "");
         size_t length = strlen (left);
         strbuf_puts (out, left);
         if (length + 2 > HELP_LEFT)
@@ -333,8 +334,13 @@ bool cli_options (struct cli_context *ctx, const struct cli_option *table, unsig
                   void *values, int argc, char **argv, struct cli_operands *operands_out,
                   int *exit_code_out)
 {
-    struct parse p = {.ctx = ctx, .table = table ? table : none, .values = values, .argc = argc, .argv = argv,
-                      .at = 1, .command = argv[0]};
+    struct parse p = {.ctx = ctx,
+                      .table = table ? table : none,
+                      .values = values,
+                      .argc = argc,
+                      .argv = argv,
+                      .at = 1,
+                      .command = argv[0]};
     return options_read (&p, flags, operands_out, exit_code_out);
 }
 
@@ -342,8 +348,14 @@ bool cli_options_values (struct cli_context *ctx, const struct cli_option *table
                          union cli_value *values, uint64_t *given_out, int argc, char **argv,
                          struct cli_operands *operands_out, int *exit_code_out)
 {
-    struct parse p = {.ctx = ctx, .table = table ? table : none, .values = (char *)values, .argc = argc, .argv = argv,
-                      .at = 1, .command = argv[0], .slots = true};
+    struct parse p = {.ctx = ctx,
+                      .table = table ? table : none,
+                      .values = (char *)values,
+                      .argc = argc,
+                      .argv = argv,
+                      .at = 1,
+                      .command = argv[0],
+                      .slots = true};
     bool go_on = options_read (&p, flags, operands_out, exit_code_out);
     *given_out = p.given;
     return go_on;

@@ -48,18 +48,18 @@ struct cli_said;
 struct cli_option;
 
 /* Puts what an option said into the request by itself, where that is more than one field. */
-typedef int cli_take (struct cli_context *ctx, const struct cli_said *said, const struct cli_option *option,
-                      ProtobufCMessage *request, struct err *err);
+typedef int cli_take (struct cli_context *ctx, const struct cli_said *said,
+                      const struct cli_option *option, ProtobufCMessage *request, struct err *err);
 
 struct cli_option {
     const char *name; /* long name without dashes; NULL: only a letter */
     char letter;      /* 0: only the long name */
     enum cli_option_type type;
-    const char *value;  /* what help calls its value: "ACCOUNT"; NULL for a flag */
-    const char *help;   /* what it does */
-    size_t offset;      /* in the command's values, where it has a struct of them */
+    const char *value; /* what help calls its value: "ACCOUNT"; NULL for a flag */
+    const char *help;  /* what it does */
+    size_t offset;     /* in the command's values, where it has a struct of them */
     int64_t min, max;
-    const char *field;  /* of the request, where the option is not called like it: see request.h */
+    const char *field; /* of the request, where the option is not called like it: see request.h */
     cli_take *take;
 };
 

@@ -14,7 +14,8 @@
 
 enum { NAME_BYTES = 64 };
 
-int cli_identity_of (struct cli_context *ctx, const char *text, char buf[PRINCIPAL_URI_MAX], struct err *err)
+int cli_identity_of (struct cli_context *ctx, const char *text, char buf[PRINCIPAL_URI_MAX],
+                     struct err *err)
 {
     struct principal p = {.kind = PRINCIPAL_USER};
     if (strstr (text, "://")) {
@@ -49,7 +50,8 @@ static const char *fields_next (const char *rest, char field[NAME_BYTES], char w
 }
 
 /* The first of "a|b" that the message has. */
-static const ProtobufCFieldDescriptor *field_of_names (const ProtobufCMessageDescriptor *type, const char *names)
+static const ProtobufCFieldDescriptor *field_of_names (const ProtobufCMessageDescriptor *type,
+                                                       const char *names)
 {
     char name[NAME_BYTES];
     for (const char *at = names; *at; at += strcspn (at, "|"), at += *at == '|') {
@@ -62,7 +64,8 @@ static const ProtobufCFieldDescriptor *field_of_names (const ProtobufCMessageDes
 }
 
 /* word: as it stands in the form; names: fields it may fill where the form does not say. */
-static const ProtobufCFieldDescriptor *field_for (const struct cli_form *form, const ProtobufCMessageDescriptor *type,
+static const ProtobufCFieldDescriptor *field_for (const struct cli_form *form,
+                                                  const ProtobufCMessageDescriptor *type,
                                                   const char *word, const char *names)
 {
     char field[NAME_BYTES], of[NAME_BYTES];
@@ -74,14 +77,16 @@ static const ProtobufCFieldDescriptor *field_for (const struct cli_form *form, c
 
 /* --- its value -------------------------------------------------------------------------------- */
 
-static void text_set (ProtobufCMessage *request, const ProtobufCFieldDescriptor *field, const char *text)
+static void text_set (ProtobufCMessage *request, const ProtobufCFieldDescriptor *field,
+                      const char *text)
 {
     memcpy (message_at (request, field), &text, sizeof text);
 }
 
 /* Texts are of their field's type: credits, millionths, numbers, an identity. */
-static int word_set (struct cli_context *ctx, const struct cli_said *said, const char *name, const char *text,
-                     const ProtobufCFieldDescriptor *field, ProtobufCMessage *request, struct err *err)
+static int word_set (struct cli_context *ctx, const struct cli_said *said, const char *name,
+                     const char *text, const ProtobufCFieldDescriptor *field,
+                     ProtobufCMessage *request, struct err *err)
 {
     char uri[PRINCIPAL_URI_MAX];
     int64_t number = 0;
@@ -113,15 +118,17 @@ static int word_set (struct cli_context *ctx, const struct cli_said *said, const
     return rc;
 }
 
-static int option_set (struct cli_context *ctx, const struct cli_said *said, const struct cli_option *o,
-                       const ProtobufCFieldDescriptor *field, ProtobufCMessage *request, struct err *err)
+static int option_set (struct cli_context *ctx, const struct cli_said *said,
+                       const struct cli_option *o, const ProtobufCFieldDescriptor *field,
+                       ProtobufCMessage *request, struct err *err)
 {
     const union cli_value *value = said_value (said, o);
     if (o->type == CLI_OPT_STRING)
         return word_set (ctx, said, o->name, value->text, field, request, err);
     if (o->type == CLI_OPT_LIST) {
         assert (field->type == PROTOBUF_C_TYPE_STRING);
-        message_set_list (request, field->name, (void *)(uintptr_t)value->list.item, value->list.count);
+        message_set_list (request, field->name, (void *)(uintptr_t)value->list.item,
+                          value->list.count);
         return 0;
     }
     assert (o->type != CLI_OPT_PERIOD && o->type != CLI_OPT_OPTIONAL);
@@ -133,7 +140,8 @@ static int option_set (struct cli_context *ctx, const struct cli_said *said, con
 
 static void key_set (const struct cli_said *said, ProtobufCMessage *request)
 {
-    const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field_by_name (request->descriptor, "key");
+    const ProtobufCFieldDescriptor *field =
+        protobuf_c_message_descriptor_get_field_by_name (request->descriptor, "key");
     if (!field || field->type != PROTOBUF_C_TYPE_BYTES)
         return;
     struct uuid uuid;
@@ -165,12 +173,13 @@ static int period_set (const struct cli_period *period, ProtobufCMessage *reques
     return 0;
 }
 
-static int options_set (struct cli_context *ctx, const struct cli_said *said, ProtobufCMessage *request,
-                        struct err *err)
+static int options_set (struct cli_context *ctx, const struct cli_said *said,
+                        ProtobufCMessage *request, struct err *err)
 {
     char word[NAME_BYTES];
     int rc = 0;
-    for (const struct cli_option *o = said->command->options; rc == 0 && o && !cli_option_ends (o); o++) {
+    for (const struct cli_option *o = said->command->options; rc == 0 && o && !cli_option_ends (o);
+         o++) {
         if (!(said->given & (UINT64_C (1) << (o - said->command->options))))
             continue;
         snprintf (word, sizeof word, "--%s", o->name);
@@ -188,8 +197,8 @@ static int options_set (struct cli_context *ctx, const struct cli_said *said, Pr
     return rc;
 }
 
-static int operands_set (struct cli_context *ctx, const struct cli_said *said, ProtobufCMessage *request,
-                         struct err *err)
+static int operands_set (struct cli_context *ctx, const struct cli_said *said,
+                         ProtobufCMessage *request, struct err *err)
 {
     char lower[NAME_BYTES];
     int rc = 0;
@@ -198,7 +207,8 @@ static int operands_set (struct cli_context *ctx, const struct cli_said *said, P
         snprintf (lower, sizeof lower, "%s", name);
         for (char *c = lower; *c; c++)
             *c = (char)tolower ((unsigned char)*c);
-        const ProtobufCFieldDescriptor *field = field_for (said->form, request->descriptor, name, lower);
+        const ProtobufCFieldDescriptor *field =
+            field_for (said->form, request->descriptor, name, lower);
         assert ((field || said->form->run) && "the request has no field for an operand");
         if (field)
             rc = word_set (ctx, said, lower, said->operands.item[i], field, request, err);
@@ -228,16 +238,18 @@ ProtobufCMessage *cli_fill (struct cli_context *ctx, const struct cli_said *said
     constants_set (said, request);
     if (operands_set (ctx, said, request, &err) == 0 && options_set (ctx, said, request, &err) == 0)
         return request;
-    *code_out = err.code == ERR_INVALID || err.code == ERR_LIMIT ? cli_usage (said->command->name, "%s", err.text)
-                                                                 : cli_fail (said->command->name, &err);
+    *code_out = err.code == ERR_INVALID || err.code == ERR_LIMIT
+                    ? cli_usage (said->command->name, "%s", err.text)
+                    : cli_fail (said->command->name, &err);
     return NULL;
 }
 
-ProtobufCMessage *cli_answer (struct cli_context *ctx, const struct cli_said *said, const ProtobufCMessage *request,
-                              int *code_out)
+ProtobufCMessage *cli_answer (struct cli_context *ctx, const struct cli_said *said,
+                              const ProtobufCMessage *request, int *code_out)
 {
     struct err err = {0};
-    ProtobufCMessage *reply = said->command->service->call (ctx, said, said->form->method, request, &err);
+    ProtobufCMessage *reply =
+        said->command->service->call (ctx, said, said->form->method, request, &err);
     if (!reply)
         *code_out = cli_fail (said->command->name, &err);
     return reply;
@@ -246,7 +258,8 @@ ProtobufCMessage *cli_answer (struct cli_context *ctx, const struct cli_said *sa
 /* --- the answer --------------------------------------------------------------------------------- */
 
 /* One field as a sentence has it; "" for none, nothing and no moment. */
-static const char *spelled (const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field, struct arena *arena)
+static const char *spelled (const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
+                            struct arena *arena)
 {
     char *buf = arena_alloc (arena, QUANTITY_TEXT_MAX);
     void *items;
@@ -263,8 +276,8 @@ static const char *spelled (const ProtobufCMessage *message, const ProtobufCFiel
                                              : arena_printf (arena, "%lld", (long long)number);
 }
 
-static char *sentence_of (const char *template, struct arena *arena, const ProtobufCMessage *request,
-                          const ProtobufCMessage *reply)
+static char *sentence_of (const char *template, struct arena *arena,
+                          const ProtobufCMessage *request, const ProtobufCMessage *reply)
 {
     struct strbuf out = STRBUF_INIT;
     char name[NAME_BYTES];
@@ -283,7 +296,8 @@ static char *sentence_of (const char *template, struct arena *arena, const Proto
         assert (field && "a sentence names a field that there is not");
         const char *text = spelled (of, field, arena);
         if (at[length] == '#')
-            strbuf_printf (&out, "%s %.*s%s", text, (int)(all - length - 1), at + length + 1, strcmp (text, "1") ? "s" : "");
+            strbuf_printf (&out, "%s %.*s%s", text, (int)(all - length - 1), at + length + 1,
+                           strcmp (text, "1") ? "s" : "");
         else if (length < all && (!*text || strcmp (text, "0") == 0))
             strbuf_append (&out, at + length + 1, all - length - 1);
         else
@@ -303,16 +317,16 @@ static const char *id_of (const ProtobufCMessage *reply, struct arena *arena)
     return is_text ? message_text (reply, &type->fields[0], "", arena) : "";
 }
 
-static int rows_print (struct cli_context *ctx, const struct cli_form *form, const ProtobufCMessage *reply,
-                       const ProtobufCFieldDescriptor *list)
+static int rows_print (struct cli_context *ctx, const struct cli_form *form,
+                       const ProtobufCMessage *reply, const ProtobufCFieldDescriptor *list)
 {
     void *items;
     size_t count = message_list (reply, list, &items);
     return table_show (ctx, form->columns, form->column_count, items, count);
 }
 
-static int record_print (struct cli_context *ctx, const struct cli_form *form, const ProtobufCMessage *request,
-                         const ProtobufCMessage *reply)
+static int record_print (struct cli_context *ctx, const struct cli_form *form,
+                         const ProtobufCMessage *request, const ProtobufCMessage *reply)
 {
     struct table *table = table_create (form->columns, form->column_count);
     table_message (table, reply, request);
@@ -323,7 +337,8 @@ static int record_print (struct cli_context *ctx, const struct cli_form *form, c
 
 static int done_print (struct cli_context *ctx, const char *id, const char *sentence)
 {
-    static const struct table_column columns[] = {{"id", "Id", TABLE_TEXT}, {"done", "Done", TABLE_TEXT}};
+    static const struct table_column columns[] = {{"id", "Id", TABLE_TEXT},
+                                                  {"done", "Done", TABLE_TEXT}};
     struct table *table = table_create (columns, 2);
     table_text (table, id);
     table_text (table, sentence);
@@ -342,7 +357,8 @@ static int answer_print (struct cli_context *ctx, const struct cli_said *said, c
         return rows_print (ctx, form, reply, list);
     if (form->columns && (!template || cli_format (ctx) != CLI_TABLE))
         return record_print (ctx, form, request, reply);
-    const char *sentence = sentence_of (template, said->arena, request, reply), *id = id_of (reply, said->arena);
+    const char *sentence = sentence_of (template, said->arena, request, reply),
+               *id = id_of (reply, said->arena);
     if (cli_format (ctx) != CLI_TABLE)
         return done_print (ctx, id, sentence);
     struct strbuf text = STRBUF_INIT;
@@ -362,8 +378,8 @@ int cli_send (struct cli_context *ctx, const struct cli_said *said)
     return request ? cli_send_request (ctx, said, request, said->form->sentence) : code;
 }
 
-int cli_send_request (struct cli_context *ctx, const struct cli_said *said, const ProtobufCMessage *request,
-                      const char *sentence)
+int cli_send_request (struct cli_context *ctx, const struct cli_said *said,
+                      const ProtobufCMessage *request, const char *sentence)
 {
     int code;
     ProtobufCMessage *reply = cli_answer (ctx, said, request, &code);

@@ -20,8 +20,9 @@
 struct cli_service {
     const ProtobufCServiceDescriptor *descriptor;
     /* One call; NULL with err. Free the reply with protobuf_c_message_free_unpacked. */
-    ProtobufCMessage *(*call) (struct cli_context *ctx, const struct cli_said *said, const char *method,
-                               const ProtobufCMessage *request, struct err *err);
+    ProtobufCMessage *(*call) (struct cli_context *ctx, const struct cli_said *said,
+                               const char *method, const ProtobufCMessage *request,
+                               struct err *err);
 };
 
 /* Calls and prints. Returns enum cli_exit. */
@@ -32,13 +33,14 @@ ProtobufCMessage *cli_request (struct cli_context *ctx, const struct cli_said *s
 ProtobufCMessage *cli_fill (struct cli_context *ctx, const struct cli_said *said,
                             const ProtobufCMessageDescriptor *type, int *code_out);
 /* Calls with it; NULL: *code_out, told. */
-ProtobufCMessage *cli_answer (struct cli_context *ctx, const struct cli_said *said, const ProtobufCMessage *request,
-                              int *code_out);
+ProtobufCMessage *cli_answer (struct cli_context *ctx, const struct cli_said *said,
+                              const ProtobufCMessage *request, int *code_out);
 /* cli_send with a request that is made already, and a sentence of its own; NULL: the form's. */
-int cli_send_request (struct cli_context *ctx, const struct cli_said *said, const ProtobufCMessage *request,
-                      const char *sentence);
+int cli_send_request (struct cli_context *ctx, const struct cli_said *said,
+                      const ProtobufCMessage *request, const char *sentence);
 
 /* "alice" -> "nui://<my grid>/user/alice"; an identity stays as it is. */
-int cli_identity_of (struct cli_context *ctx, const char *text, char buf[PRINCIPAL_URI_MAX], struct err *err);
+int cli_identity_of (struct cli_context *ctx, const char *text, char buf[PRINCIPAL_URI_MAX],
+                     struct err *err);
 
 #endif

@@ -20,14 +20,15 @@ struct form_word {
     const struct cli_option *option; /* that it names; NULL: none */
     bool literal;                    /* must be said as it stands */
     bool repeats;
-    bool or_next;  /* "|" follows */
-    int depth;     /* brackets that are open around it */
+    bool or_next; /* "|" follows */
+    int depth;    /* brackets that are open around it */
 };
 
 static const struct cli_option *option_named (const struct cli_option *table, const char *word)
 {
     for (const struct cli_option *o = table; o && !cli_option_ends (o); o++)
-        if (word[1] == '-' ? o->name && strcmp (o->name, word + 2) == 0 : o->letter == word[1] && !word[2])
+        if (word[1] == '-' ? o->name && strcmp (o->name, word + 2) == 0
+                           : o->letter == word[1] && !word[2])
             return o;
     return NULL;
 }
@@ -60,7 +61,8 @@ static bool form_next (struct form_reader *r, struct form_word *out)
             return false;
         size_t text = length;
         int closed = 0;
-        while (text && (r->rest[text - 1] == ']' || (text >= 3 && memcmp (r->rest + text - 3, more, 3) == 0))) {
+        while (text && (r->rest[text - 1] == ']' ||
+                        (text >= 3 && memcmp (r->rest + text - 3, more, 3) == 0))) {
             bool bracket = r->rest[text - 1] == ']';
             closed += bracket;
             out->repeats |= !bracket;
@@ -98,11 +100,12 @@ static uint64_t row_bit (const struct cli_said *said, const struct cli_option *o
 struct form_fit {
     int words;                        /* that had to be said, and were */
     const struct cli_option *missing; /* the one that is not there; NULL: none */
-    uint64_t extra;                   /* bits of options that were said and are none of the form's */
+    uint64_t extra; /* bits of options that were said and are none of the form's */
 };
 
 /* Whether the line is this form, or is but for one option or those too many. */
-static bool form_compare (const struct cli_said *said, const struct cli_form *form, struct form_fit *out)
+static bool form_compare (const struct cli_said *said, const struct cli_form *form,
+                          struct form_fit *out)
 {
     const struct cli_option *missing = NULL;
     struct form_reader r = {.options = said->command->options, .rest = form->words};
@@ -113,7 +116,8 @@ static bool form_compare (const struct cli_said *said, const struct cli_form *fo
         if (!word.option) {
             least += word.depth == 0;
             most = word.repeats ? INT16_MAX : most + 1;
-            if (word.literal && (words >= said->operands.count || strcmp (said->operands.item[words], word.text) != 0))
+            if (word.literal && (words >= said->operands.count ||
+                                 strcmp (said->operands.item[words], word.text) != 0))
                 return false;
             words += word.literal;
             continue;
@@ -153,7 +157,8 @@ static const struct cli_form *form_find (struct cli_said *said)
     return NULL;
 }
 
-static bool form_allows (const struct cli_command *command, const struct cli_form *form, const struct cli_option *option)
+static bool form_allows (const struct cli_command *command, const struct cli_form *form,
+                         const struct cli_option *option)
 {
     struct form_reader r = {.options = command->options, .rest = form->words};
     struct form_word word;
@@ -172,8 +177,8 @@ static int extra_refuse (const struct cli_said *said, const struct cli_form *for
     while (own->words && !form_allows (command, own, option))
         own++;
     assert (own->words && "an option that no form has");
-    return cli_usage (command->name, "--%s is for nui %s %s, not for %s", option->name, command->name, own->words,
-                      form->words);
+    return cli_usage (command->name, "--%s is for nui %s %s, not for %s", option->name,
+                      command->name, own->words, form->words);
 }
 
 /* One sentence: what is missing or too much where the form is clear, else all forms. */
@@ -188,7 +193,8 @@ static int forms_refuse (const struct cli_said *said)
         if (!form_compare (said, form, &fit))
             continue;
         if (fit.missing && !fit.extra && fit.words && fit.missing->value)
-            return cli_usage (command->name, "say %s: with --%s %s", form->words, fit.missing->name, fit.missing->value);
+            return cli_usage (command->name, "say %s: with --%s %s", form->words, fit.missing->name,
+                              fit.missing->value);
         if (!fit.missing && fit.extra)
             return extra_refuse (said, form, fit.extra);
     }
@@ -205,7 +211,8 @@ static int forms_refuse (const struct cli_said *said)
     return rc;
 }
 
-int cli_run_forms (struct cli_context *ctx, const struct cli_command *command, int argc, char **argv)
+int cli_run_forms (struct cli_context *ctx, const struct cli_command *command, int argc,
+                   char **argv)
 {
     struct cli_said said = {.command = command, .arena = arena_create (0)};
     size_t rows = 0;
@@ -213,10 +220,12 @@ int cli_run_forms (struct cli_context *ctx, const struct cli_command *command, i
     while (command->options && !cli_option_ends (&command->options[rows]))
         rows++;
     said.values = arena_zalloc (said.arena, (rows + 1) * sizeof *said.values);
-    if (cli_options_values (ctx, command->options, command->flags, said.values, &said.given, argc, argv, &said.operands,
-                            &code)) {
+    if (cli_options_values (ctx, command->options, command->flags, said.values, &said.given, argc,
+                            argv, &said.operands, &code)) {
         said.form = form_find (&said);
-        code = !said.form ? forms_refuse (&said) : said.form->run ? said.form->run (ctx, &said) : cli_send (ctx, &said);
+        code = !said.form       ? forms_refuse (&said)
+               : said.form->run ? said.form->run (ctx, &said)
+                                : cli_send (ctx, &said);
     }
     arena_destroy (said.arena);
     return code;

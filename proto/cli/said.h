@@ -37,7 +37,8 @@ struct cli_said {
 };
 
 /* Runs a command that has forms. Returns enum cli_exit. */
-int cli_run_forms (struct cli_context *ctx, const struct cli_command *command, int argc, char **argv);
+int cli_run_forms (struct cli_context *ctx, const struct cli_command *command, int argc,
+                   char **argv);
 /* The synopsis: "usage: nui NAME FORM", a line for each form. */
 void cli_forms_help (const struct cli_command *command, struct strbuf *out);
 
@@ -46,8 +47,10 @@ bool said_given (const struct cli_said *said, const char *option);
 const char *said_text (const struct cli_said *said, const char *option); /* NULL */
 bool said_flag (const struct cli_said *said, const char *option);
 int64_t said_number (const struct cli_said *said, const char *option); /* 0 */
-void said_period (const struct cli_said *said, struct cli_period *out); /* of from, to and period; 0: not given */
-const struct cli_list *said_list (const struct cli_said *said, const char *option); /* an empty one */
+void said_period (const struct cli_said *said,
+                  struct cli_period *out); /* of from, to and period; 0: not given */
+const struct cli_list *said_list (const struct cli_said *said,
+                                  const char *option); /* an empty one */
 const union cli_value *said_value (const struct cli_said *said, const struct cli_option *option);
 /* An operand by its place; NULL: there are fewer. */
 const char *said_operand (const struct cli_said *said, int at);

@@ -24,7 +24,7 @@ struct table {
     uint32_t columns;
     struct arena *arena;
     const void *beside; /* of cells' functions */
-    struct cell *cell; /* row after row */
+    struct cell *cell;  /* row after row */
     size_t cells, cell_cap;
 };
 
@@ -115,7 +115,8 @@ void table_credits (struct table *table, credit_micro amount)
 void table_credits_wide (struct table *table, credit_micro amount, const char *wide)
 {
     assert (next_column (table)->type == TABLE_CREDITS);
-    add (table, (struct cell){.value = amount, .text = wide[0] ? arena_strdup (table->arena, wide) : NULL});
+    add (table, (struct cell){.value = amount,
+                              .text = wide[0] ? arena_strdup (table->arena, wide) : NULL});
 }
 
 void table_duration (struct table *table, duration_us d)
@@ -158,17 +159,21 @@ uint32_t table_row_count (const struct table *table)
 
 /* --- rows from messages --------------------------------------------------------------------- */
 
-static void cell_of_text (struct table *table, const ProtobufCMessage *of, const ProtobufCFieldDescriptor *field)
+static void cell_of_text (struct table *table, const ProtobufCMessage *of,
+                          const ProtobufCFieldDescriptor *field)
 {
     const char *between = next_column (table)->between;
-    const char *text = field->type == PROTOBUF_C_TYPE_STRING ? message_text (of, field, between ? between : ",", table->arena)
-                       : field->type == PROTOBUF_C_TYPE_ENUM ? message_word (of, field, table->arena)
-                                                             : arena_printf (table->arena, "%lld",
-                                                                             (long long)message_integer (of, field));
+    const char *text =
+        field->type == PROTOBUF_C_TYPE_STRING
+            ? message_text (of, field, between ? between : ",", table->arena)
+        : field->type == PROTOBUF_C_TYPE_ENUM
+            ? message_word (of, field, table->arena)
+            : arena_printf (table->arena, "%lld", (long long)message_integer (of, field));
     add (table, (struct cell){.text = arena_strdup (table->arena, text), .is_null = !*text});
 }
 
-static void cell_of_field (struct table *table, const ProtobufCMessage *of, const ProtobufCFieldDescriptor *field)
+static void cell_of_field (struct table *table, const ProtobufCMessage *of,
+                           const ProtobufCFieldDescriptor *field)
 {
     enum table_type type = next_column (table)->type;
     if (type == TABLE_TEXT || type == TABLE_IDENTITY) {
@@ -181,7 +186,9 @@ static void cell_of_field (struct table *table, const ProtobufCMessage *of, cons
     else if (type == TABLE_TIME)
         table_time (table, value ? value : TIME_US_NONE);
     else
-        add_value (table, type, type == TABLE_PPM && message_field_ends (field, "_milli") ? value * 1000 : value);
+        add_value (table, type,
+                   type == TABLE_PPM && message_field_ends (field, "_milli") ? value * 1000
+                                                                             : value);
 }
 
 void table_cell (struct table *table, const ProtobufCMessage *message, const char *path)
@@ -194,13 +201,15 @@ void table_cell (struct table *table, const ProtobufCMessage *message, const cha
         table_null (table);
 }
 
-void table_message (struct table *table, const ProtobufCMessage *message, const ProtobufCMessage *other)
+void table_message (struct table *table, const ProtobufCMessage *message,
+                    const ProtobufCMessage *other)
 {
     assert (table->cells % table->columns == 0);
     table_message_rest (table, message, other);
 }
 
-void table_message_rest (struct table *table, const ProtobufCMessage *message, const ProtobufCMessage *other)
+void table_message_rest (struct table *table, const ProtobufCMessage *message,
+                         const ProtobufCMessage *other)
 {
     for (size_t c = table->cells % table->columns; c < table->columns; c++) {
         const struct table_column *column = &table->column[c];
@@ -210,7 +219,8 @@ void table_message_rest (struct table *table, const ProtobufCMessage *message, c
         else if (!*path)
             add (table, (struct cell){.text = is_text (column) ? "" : NULL});
         else
-            table_cell (table, other && !message_field (message->descriptor, path) ? other : message, path);
+            table_cell (
+                table, other && !message_field (message->descriptor, path) ? other : message, path);
     }
     table_end_row (table);
 }
@@ -387,13 +397,15 @@ static bool is_moment (const struct table *table, uint32_t row, uint32_t column)
 static bool years_shown (const struct table *table, uint32_t column, time_us now)
 {
     for (uint32_t r = 0; r < table_row_count (table) && now; r++)
-        if (is_moment (table, r, column) && year_of (cell_at (table, r, column)->value) != year_of (now))
+        if (is_moment (table, r, column) &&
+            year_of (cell_at (table, r, column)->value) != year_of (now))
             return true;
     return false;
 }
 
 /* "STARTTIME (CET)": the first column of moments says in which zones all are, "CET/CEST" where they differ. */
-static void title_put (const struct table *table, uint32_t column, const struct table_look *look, struct strbuf *out)
+static void title_put (const struct table *table, uint32_t column, const struct table_look *look,
+                       struct strbuf *out)
 {
     struct tm tm;
     char zone[2][16] = {"", ""};
@@ -421,7 +433,8 @@ enum { SHORTENED_LEAST = 8 };
 
 /* Columns stand in the order of their importance: from the last one on, texts give up what the terminal has not. The first
  * says which row it is and stays. */
-static void widths_fit (const struct table *table, const struct table_look *look, char *const *title, size_t *width)
+static void widths_fit (const struct table *table, const struct table_look *look,
+                        char *const *title, size_t *width)
 {
     size_t all = 2 * ((size_t)table->columns - 1);
     for (uint32_t c = 0; c < table->columns; c++)
@@ -505,8 +518,11 @@ void table_to_text (const struct table *table, struct table_look look, struct st
 
 struct table_look cli_look (const struct cli_context *ctx)
 {
-    return (struct table_look){.noheader = cli_noheader (ctx), .colour = cli_colour (ctx), .zone = true,
-                               .width = cli_columns (ctx), .now = clock_now_us ()};
+    return (struct table_look){.noheader = cli_noheader (ctx),
+                               .colour = cli_colour (ctx),
+                               .zone = true,
+                               .width = cli_columns (ctx),
+                               .now = clock_now_us ()};
 }
 
 void table_to_csv (const struct table *table, bool noheader, struct strbuf *out)
@@ -582,8 +598,8 @@ int table_print_done (struct table *table, struct cli_context *ctx)
     return rc;
 }
 
-int table_show (struct cli_context *ctx, const struct table_column *columns, uint32_t count, const void *items,
-                size_t item_count)
+int table_show (struct cli_context *ctx, const struct table_column *columns, uint32_t count,
+                const void *items, size_t item_count)
 {
     struct table *table = table_create (columns, count);
     const ProtobufCMessage *const *item = items;
@@ -606,7 +622,8 @@ static void record_to_text (const struct table *table, struct table_look look, s
     }
     for (uint32_t c = 0; c < table->columns; c++) {
         char *value = cell_spelled (table, c, years_shown (table, c, look.now));
-        strbuf_printf (out, "%s:%*s%s\n", title[c], (int)(width - width_of (title[c])) + 2, "", value);
+        strbuf_printf (out, "%s:%*s%s\n", title[c], (int)(width - width_of (title[c])) + 2, "",
+                       value);
         free (value);
         free (title[c]);
     }

@@ -12,11 +12,11 @@
 #include "proto/cli/jsonout.h"
 
 enum table_type {
-    TABLE_TEXT,     /* left */
-    TABLE_INT,      /* right, as all below */
+    TABLE_TEXT, /* left */
+    TABLE_INT,  /* right, as all below */
     TABLE_CREDITS,
     TABLE_DURATION,
-    TABLE_TIME,     /* table: "Sun Sep  9 03:34:00", and the year where that is not this one; JSON, CSV: ISO 8601 */
+    TABLE_TIME, /* table: "Sun Sep  9 03:34:00", and the year where that is not this one; JSON, CSV: ISO 8601 */
     TABLE_PPM,      /* parts per million as a decimal; see decimals */
     TABLE_BOOL,     /* yes, no; JSON true, false */
     TABLE_IDENTITY, /* left; table: the last part of a user's identity; JSON, CSV: all of it */
@@ -28,7 +28,7 @@ struct table_column {
     const char *key;   /* in JSON and CSV: "start_time" */
     const char *title; /* in the table: "STARTTIME" */
     enum table_type type;
-    uint8_t decimals;  /* TABLE_PPM in tables: digits after the point (rounded) */
+    uint8_t decimals; /* TABLE_PPM in tables: digits after the point (rounded) */
     /* Where table_message finds it: NULL: the field called like the key (message.h); a path "job.user"; "": nowhere, it is
      * empty or zero. */
     const char *from;
@@ -39,9 +39,10 @@ struct table_column {
 /* How a table looks on paper or on a screen. */
 struct table_look {
     bool noheader, colour;
-    unsigned width; /* columns of the terminal; 0: as wide as it gets. Where that is too little, the last texts are shortened */
-    time_us now;    /* moments of another year than this carry theirs; 0: none does */
-    bool zone;      /* the first title of a moment says the zone of all */
+    unsigned
+        width; /* columns of the terminal; 0: as wide as it gets. Where that is too little, the last texts are shortened */
+    time_us now; /* moments of another year than this carry theirs; 0: none does */
+    bool zone;   /* the first title of a moment says the zone of all */
 };
 struct table_look cli_look (const struct cli_context *ctx);
 
@@ -67,9 +68,11 @@ void table_bool (struct table *table, bool value);
 void table_null (struct table *table); /* any type: "-" in tables, null, empty in CSV */
 /* A whole row from a message, cell by cell as the columns say, of other (or NULL) where the message has no such field.
  * Null: an empty text, no moment (0), a field of a message that is not there. */
-void table_message (struct table *table, const ProtobufCMessage *message, const ProtobufCMessage *other);
+void table_message (struct table *table, const ProtobufCMessage *message,
+                    const ProtobufCMessage *other);
 /* The same for the rest of a row that has been begun. */
-void table_message_rest (struct table *table, const ProtobufCMessage *message, const ProtobufCMessage *other);
+void table_message_rest (struct table *table, const ProtobufCMessage *message,
+                         const ProtobufCMessage *other);
 /* The cell of the column that comes next, from a message: for columns with a function. */
 void table_cell (struct table *table, const ProtobufCMessage *message, const char *path);
 #define TABLE_ROW(table, m) table_message (table, &(m)->base, NULL)
@@ -82,9 +85,10 @@ uint32_t table_row_count (const struct table *table);
 int table_print (struct table *table, struct cli_context *ctx);
 int table_print_done (struct table *table, struct cli_context *ctx); /* and destroys it */
 /* A table with a row for each message, created, printed and destroyed. items: an array of pointers to messages. */
-int table_show (struct cli_context *ctx, const struct table_column *columns, uint32_t count, const void *items,
-                size_t item_count);
-#define TABLE_SHOW(ctx, columns, items, n) table_show (ctx, columns, sizeof (columns) / sizeof *(columns), items, n)
+int table_show (struct cli_context *ctx, const struct table_column *columns, uint32_t count,
+                const void *items, size_t item_count);
+#define TABLE_SHOW(ctx, columns, items, n)                                                         \
+    table_show (ctx, columns, sizeof (columns) / sizeof *(columns), items, n)
 /* One row as a person reads it, "Title: value" lines; JSON one object; CSV as above. */
 int table_print_record (struct table *table, struct cli_context *ctx);
 /* The pieces, for commands with several tables or lines of their own. */
@@ -92,7 +96,8 @@ void table_to_text (const struct table *table, struct table_look look, struct st
 void table_to_csv (const struct table *table, bool noheader, struct strbuf *out);
 void table_to_json (const struct table *table, struct jsonout *json); /* the array */
 void table_to_json_row (const struct table *table, uint32_t row, struct jsonout *json);
-void table_to_json_members (const struct table *table, uint32_t row, struct jsonout *json); /* of an object */
+void table_to_json_members (const struct table *table, uint32_t row,
+                            struct jsonout *json); /* of an object */
 /* Writes all of it to stdout; CLI_OK or CLI_FAILED. */
 int cli_output (const struct strbuf *text);
 

@@ -160,7 +160,8 @@ static void take_unknown (struct conf *conf, const struct conf_entry *entry)
     const char *const *names = known_names (conf);
     const char *near = conf_nearest (entry->key, names);
     if (conf->tells_unknown && entry->line > 0 && (!near || conf->partial)) {
-        struct conf_value value = {.conf = conf, .key = entry->key, .index = entry->index, .line = entry->line};
+        struct conf_value value = {
+            .conf = conf, .key = entry->key, .index = entry->index, .line = entry->line};
         conf_note_add (&value, "neither Maui nor Nui has such a parameter, it has no effect%s%s%s",
                        near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
         return;
@@ -227,7 +228,8 @@ void conf_fault_add (struct conf *conf, const struct err *err)
         conf->fault = grown;
         conf->fault_cap = cap;
     }
-    conf->fault[conf->fault_count++] = (struct conf_fault){err->code, arena_strdup (conf->arena, err->text)};
+    conf->fault[conf->fault_count++] =
+        (struct conf_fault){err->code, arena_strdup (conf->arena, err->text)};
 }
 
 int conf_faults_take (struct conf *conf, const struct err *step, size_t count, struct err *err)

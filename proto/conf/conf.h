@@ -53,11 +53,11 @@ const char *conf_path (struct conf *conf, const char *path);
 /* One value on its way into a struct: of a key, or of one attribute of a key. */
 struct conf_value {
     struct conf *conf;
-    const char *key;        /* "USERCFG" */
-    const char *index;      /* "john"; NULL when the key has none */
-    const char *attr;       /* "MAXPROC"; NULL for the key's own value */
-    const char *attr_index; /* "USER:steve" of MAXPROC[USER:steve]; NULL when none */
-    const char *text;       /* the value, quotes removed */
+    const char *key;         /* "USERCFG" */
+    const char *index;       /* "john"; NULL when the key has none */
+    const char *attr;        /* "MAXPROC"; NULL for the key's own value */
+    const char *attr_index;  /* "USER:steve" of MAXPROC[USER:steve]; NULL when none */
+    const char *text;        /* the value, quotes removed */
     const char *const *word; /* text split at blanks (quotes kept together) */
     uint32_t word_count;
     uint32_t line;
@@ -84,38 +84,41 @@ enum conf_type {
 };
 
 enum {
-    CONF_F_REQUIRED = 1,       /* conf_table_read fails when the file has no such key */
-    CONF_F_INDEX = 2,          /* KEY[index]: allowed */
-    CONF_F_INDEX_REQUIRED = 4, /* KEY[index]: without it is an error (RECORD: so without CONF_F_INDEX) */
+    CONF_F_REQUIRED = 1, /* conf_table_read fails when the file has no such key */
+    CONF_F_INDEX = 2,    /* KEY[index]: allowed */
+    CONF_F_INDEX_REQUIRED =
+        4, /* KEY[index]: without it is an error (RECORD: so without CONF_F_INDEX) */
     CONF_F_INFINITY = 8,
-    CONF_F_FIXED = 256,        /* only from the file, not by conf_append; every CONF_PATH is so */
-    CONF_F_ATTR_INDEX = 16,    /* for an attribute: ATTR[x]=value allowed (CONF_CALL only) */
-    CONF_F_ALIAS = 32,         /* another name for the field of an earlier row, which shows it */
-    CONF_F_PLACE = 128,        /* says where this program is, not what it does */
-    CONF_F_TELLS = 512,        /* for a CONF_RECORD: attributes that nobody knows are as conf_tell_unknown has them */
-    CONF_F_ADDS = 64,          /* for a CONF_CALL: lines with one key add up; else the last one counts */
+    CONF_F_FIXED = 256,     /* only from the file, not by conf_append; every CONF_PATH is so */
+    CONF_F_ATTR_INDEX = 16, /* for an attribute: ATTR[x]=value allowed (CONF_CALL only) */
+    CONF_F_ALIAS = 32,      /* another name for the field of an earlier row, which shows it */
+    CONF_F_PLACE = 128,     /* says where this program is, not what it does */
+    CONF_F_TELLS =
+        512, /* for a CONF_RECORD: attributes that nobody knows are as conf_tell_unknown has them */
+    CONF_F_ADDS = 64, /* for a CONF_CALL: lines with one key add up; else the last one counts */
 };
 
 /* One row of a table; a table ends with name NULL and is static. */
 struct conf_param {
     const char *name;
     enum conf_type type;
-    size_t offset;             /* of the field in the target struct */
+    size_t offset; /* of the field in the target struct */
     int64_t min, max;
-    const char *const *words;  /* CONF_WORD: ends with NULL */
-    const int *values;         /* CONF_WORD: what each word stands for; NULL: its place */
-    const char *const *notes;  /* CONF_WORD: what is noted where a word is used; NULL: nothing */
+    const char *const *words; /* CONF_WORD: ends with NULL */
+    const int *values;        /* CONF_WORD: what each word stands for; NULL: its place */
+    const char *const *notes; /* CONF_WORD: what is noted where a word is used; NULL: nothing */
     unsigned flags;
-    const char *initial;       /* given to the field first, in the file's own syntax; NULL: leave.
+    const char *initial; /* given to the field first, in the file's own syntax; NULL: leave.
                                 * Not for CONF_RECORD's attributes: record () sets those. */
     /* CONF_CALL; the error text need not name the line or the key. */
     int (*set) (void *target, const struct conf_value *value, struct err *err);
     /* CONF_RECORD: finds or creates. */
     const struct conf_param *attrs;
     int (*record) (void *target, const char *index, void **record_out, struct err *err);
-    const char *otherwise; /* CONF_CALL: what is in force where the file says nothing, for conf_show:
+    const char
+        *otherwise;   /* CONF_CALL: what is in force where the file says nothing, for conf_show:
                             * "1", or "[0] 1" where it has an index; NULL: initial, or nothing */
-    const char *help;      /* one line, for people */
+    const char *help; /* one line, for people */
     const char *why; /* CONF_UNSUPPORTED: what there is in its place, for the note; NULL: nothing */
 };
 

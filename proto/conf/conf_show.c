@@ -97,8 +97,7 @@ static const char *field_shown (const struct conf_param *param, const void *targ
 
 static const char *entry_name (const struct conf_entry *entry, struct arena *arena)
 {
-    return entry->index ? arena_printf (arena, "%s[%s]", entry->key, entry->index)
-                        : entry->key;
+    return entry->index ? arena_printf (arena, "%s[%s]", entry->key, entry->index) : entry->key;
 }
 
 static bool same_index (const struct conf_entry *a, const struct conf_entry *b)
@@ -147,8 +146,9 @@ static void otherwise_show (const struct conf *conf, const struct conf_param *pa
     if (said)
         return;
     const char *blank = value[0] == '[' ? strchr (value, ' ') : NULL;
-    const char *name = blank ? arena_printf (arena, "%s%.*s", param->name, (int)(blank - value), value)
-                             : param->name;
+    const char *name =
+        blank ? arena_printf (arena, "%s%.*s", param->name, (int)(blank - value), value)
+              : param->name;
     fn (arg, param, name, blank ? blank + 1 : value);
 }
 
@@ -182,7 +182,9 @@ static char *range_shown (const struct conf_param *param, const char *what, char
     char low[QUANTITY_TEXT_MAX], high[QUANTITY_TEXT_MAX];
     struct conf_param at = *param;
     at.offset = 0;
-    at.type = param->type == CONF_U32 ? CONF_INT : param->type == CONF_REAL ? CONF_PPM : param->type;
+    at.type = param->type == CONF_U32    ? CONF_INT
+              : param->type == CONF_REAL ? CONF_PPM
+                                         : param->type;
     bool bound = param->min != 0 || param->max != 0;
     bool time = param->type == CONF_DURATION || param->type == CONF_SECONDS;
     bool far = param->max >= (time ? 366 * 86400 * US_PER_S : UINT32_MAX) || param->max == 0;
@@ -202,11 +204,13 @@ static char *range_shown (const struct conf_param *param, const char *what, char
 char *conf_takes (const struct conf_param *param, char *buf, size_t size)
 {
     static const char *const what[] = {
-        [CONF_STRING] = "a word",   [CONF_TEXT] = "text",           [CONF_PATH] = "a path",
-        [CONF_BOOL] = "TRUE, FALSE", [CONF_INT] = "a number",       [CONF_U32] = "a number",
-        [CONF_PPM] = "a decimal",   [CONF_REAL] = "a decimal",      [CONF_DURATION] = "a duration",
-        [CONF_SECONDS] = "a duration", [CONF_MEMORY] = "memory",    [CONF_CREDITS] = "credits",
-        [CONF_CALL] = "see below",  [CONF_RECORD] = "ATTRIBUTE=value ...",
+        [CONF_STRING] = "a word",       [CONF_TEXT] = "text",
+        [CONF_PATH] = "a path",         [CONF_BOOL] = "TRUE, FALSE",
+        [CONF_INT] = "a number",        [CONF_U32] = "a number",
+        [CONF_PPM] = "a decimal",       [CONF_REAL] = "a decimal",
+        [CONF_DURATION] = "a duration", [CONF_SECONDS] = "a duration",
+        [CONF_MEMORY] = "memory",       [CONF_CREDITS] = "credits",
+        [CONF_CALL] = "see below",      [CONF_RECORD] = "ATTRIBUTE=value ...",
     };
     size_t len = 0;
     if (param->type != CONF_WORD)

@@ -84,7 +84,8 @@ static int parse_seconds (const struct conf_param *param, const char *text, int6
     *out = d == TIME_US_MAX ? -1 : d / US_PER_S;
     if (*out < param->min)
         return err_set (err, ERR_INVALID, "must be at least %s",
-                        param->min == 1 ? "a second" : duration_format (param->min * US_PER_S, least));
+                        param->min == 1 ? "a second"
+                                        : duration_format (param->min * US_PER_S, least));
     return 0;
 }
 
@@ -215,8 +216,8 @@ void conf_note_add (const struct conf_value *value, const char *fmt, ...)
     char *text = arena_vprintf (conf->arena, fmt, ap);
     va_end (ap);
     conf_push (conf->arena, &conf->note, &conf->note_count, &conf->note_cap,
-               arena_printf (conf->arena, "%s: %s%s%s%s%s%s: %s",
-                             conf_place (conf, value->line), value->key, index ? "[" : "", index ? value->index : "",
+               arena_printf (conf->arena, "%s: %s%s%s%s%s%s: %s", conf_place (conf, value->line),
+                             value->key, index ? "[" : "", index ? value->index : "",
                              index ? "]" : "", attr ? " " : "", attr ? value->attr : "", text));
 }
 
@@ -226,7 +227,8 @@ static int take_attr (const struct words *words, uint32_t *at, struct conf_value
 {
     struct arena *arena = value->conf->arena;
     const char *word = words->word[*at];
-    if (!conf_equals (word) && *at + 1 < words->count && words->word[*at + 1][0] == '=') /* "ATTR = x" */
+    if (!conf_equals (word) && *at + 1 < words->count &&
+        words->word[*at + 1][0] == '=') /* "ATTR = x" */
         word = arena_printf (arena, "%s%s", word, words->word[++*at]);
     const char *equals = conf_equals (word);
     if (!equals || equals == word)
@@ -248,7 +250,8 @@ static int take_attr (const struct words *words, uint32_t *at, struct conf_value
     for (; *at + 1 < words->count; (*at)++) {
         const char *next = words->word[*at + 1];
         size_t len = strlen (raw);
-        if (conf_equals (next) || !(len == 0 || strchr (",:", raw[len - 1]) || strchr (",:", next[0])))
+        if (conf_equals (next) ||
+            !(len == 0 || strchr (",:", raw[len - 1]) || strchr (",:", next[0])))
             break; /* "ATTR= x", "ATTR=x, y", "ATTR=x :y" go on */
         raw = arena_printf (arena, "%s%s", raw, next);
     }
@@ -261,15 +264,17 @@ static int take_attr (const struct words *words, uint32_t *at, struct conf_value
 static bool is_attr (const struct words *words, uint32_t at)
 {
     const char *equals = conf_equals (words->word[at]);
-    return equals ? equals > words->word[at] : at + 1 < words->count && words->word[at + 1][0] == '=';
+    return equals ? equals > words->word[at]
+                  : at + 1 < words->count && words->word[at + 1][0] == '=';
 }
 
 static int changed_check (const struct conf_param *param, uint32_t line, struct err *err)
 {
     if (line > 0 || (param->type != CONF_PATH && !(param->flags & CONF_F_FIXED)))
         return 0;
-    return err_set (err, ERR_DENIED, "is changed in the configuration file only: who may change the policy "
-                                     "does not say what runs, as whom, or whom to believe");
+    return err_set (err, ERR_DENIED,
+                    "is changed in the configuration file only: who may change the policy "
+                    "does not say what runs, as whom, or whom to believe");
 }
 
 /* The names of a table, ended by NULL. */
@@ -310,7 +315,8 @@ static int prefix_entry (const struct conf *conf, const struct conf_entry *entry
 /* An attribute of no table, where the record passes over what it does not know. */
 static bool attr_is_told (const struct conf_param *param, const struct conf_value *value)
 {
-    if (!(param->flags & CONF_F_TELLS) || value->line == 0 || conf_param_find (param->attrs, value->attr))
+    if (!(param->flags & CONF_F_TELLS) || value->line == 0 ||
+        conf_param_find (param->attrs, value->attr))
         return false;
     const char *near = conf_nearest (value->attr, names_of (value->conf, param->attrs));
     if (near && !value->conf->partial)
@@ -332,12 +338,14 @@ static int apply_record (struct conf *conf, const struct conf_param *param,
         struct conf_value value = {
             .conf = conf, .key = entry->key, .index = entry->index, .line = entry->line};
         if ((param->flags & CONF_F_TELLS) && entry->line > 0 && !is_attr (&words, i)) {
-            conf_note_add (&value, "'%.60s' is no ATTRIBUTE=value, it has no effect", words.word[i++]);
+            conf_note_add (&value, "'%.60s' is no ATTRIBUTE=value, it has no effect",
+                           words.word[i++]);
             continue;
         }
         rc = take_attr (&words, &i, &value, err);
         struct err fault = {0};
-        if (rc == 0 && !attr_is_told (param, &value) && apply_attr (param->attrs, &value, record, &fault) < 0) {
+        if (rc == 0 && !attr_is_told (param, &value) &&
+            apply_attr (param->attrs, &value, record, &fault) < 0) {
             prefix_entry (conf, entry, &fault);
             conf_fault_add (conf, &fault);
         }
@@ -384,7 +392,8 @@ static int apply_initials (struct conf *conf, const struct conf_param *params, v
     return 0;
 }
 
-static int table_add (struct conf *conf, const struct conf_param *params, const void *target, struct err *err)
+static int table_add (struct conf *conf, const struct conf_param *params, const void *target,
+                      struct err *err)
 {
     if (conf->table_count == CONF_TABLES_MAX)
         return err_set (err, ERR_INTERNAL, "%s: more than %d tables", conf->name, CONF_TABLES_MAX);

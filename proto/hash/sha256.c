@@ -56,7 +56,8 @@ void sha256_end (EVP_MD_CTX *hash, uint8_t out[SHA256_BYTES])
 }
 
 /* RFC 2104, of two digests: OpenSSL's takes several times as long to set up as it works. */
-void sha256_mac (const uint8_t key[SHA256_BYTES], const void *bytes, size_t len, uint8_t out[SHA256_BYTES])
+void sha256_mac (const uint8_t key[SHA256_BYTES], const void *bytes, size_t len,
+                 uint8_t out[SHA256_BYTES])
 {
     uint8_t pad[MAC_BLOCK];
     EVP_MD_CTX *hash = EVP_MD_CTX_new ();

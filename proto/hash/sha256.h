@@ -23,6 +23,7 @@ void sha256_add_part (EVP_MD_CTX *hash, const void *bytes, size_t len);
 void sha256_end (EVP_MD_CTX *hash, uint8_t out[SHA256_BYTES]); /* frees it */
 
 /* HMAC-SHA256 (RFC 2104) with a key of 32 bytes. */
-void sha256_mac (const uint8_t key[SHA256_BYTES], const void *bytes, size_t len, uint8_t out[SHA256_BYTES]);
+void sha256_mac (const uint8_t key[SHA256_BYTES], const void *bytes, size_t len,
+                 uint8_t out[SHA256_BYTES]);
 
 #endif

@@ -67,16 +67,18 @@ out:
 static Envelope *sealed_of (const ProtobufCBinaryData *bytes, struct err *err)
 {
     if (bytes->len > DELEGATION_BYTES_MAX) {
-        err_set (err, ERR_LIMIT, "it has %zu bytes, at most %d are taken", bytes->len, DELEGATION_BYTES_MAX);
+        err_set (err, ERR_LIMIT, "it has %zu bytes, at most %d are taken", bytes->len,
+                 DELEGATION_BYTES_MAX);
         return NULL;
     }
-    return (Envelope *)pbguard_unpack (&nui__common__v1__envelope__descriptor, bytes->data, bytes->len, err);
+    return (Envelope *)pbguard_unpack (&nui__common__v1__envelope__descriptor, bytes->data,
+                                       bytes->len, err);
 }
 
 static Delegation *delegation_of (const Envelope *sealed, struct err *err)
 {
-    return (Delegation *)pbguard_unpack (&nui__common__v1__delegation__descriptor, sealed->body.data,
-                                         sealed->body.len, err);
+    return (Delegation *)pbguard_unpack (&nui__common__v1__delegation__descriptor,
+                                         sealed->body.data, sealed->body.len, err);
 }
 
 /* That it was made for these bytes. */

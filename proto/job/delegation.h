@@ -18,13 +18,14 @@ enum { DELEGATION_BYTES_MAX = 64 << 10 }; /* its chain of certificates is most o
 struct delegation {
     bool good;
     char delegate[PRINCIPAL_URI_MAX]; /* nui://grid/meta/name */
-    time_us expires;                  /* 0: there is none, or it says nothing that can be believed */
-    char why[ERR_TEXT_MAX];           /* "" where it is good, or there is none */
+    time_us expires;        /* 0: there is none, or it says nothing that can be believed */
+    char why[ERR_TEXT_MAX]; /* "" where it is good, or there is none */
 };
 
 /* Signed by the owner of the job, as signer is; *out is malloc'ed and goes into envelope->delegation. */
-int delegation_make (struct tlsid *signer, const Nui__Common__V1__Envelope *job, const char *delegate,
-                     time_us now, duration_us length, ProtobufCBinaryData *out, struct err *err);
+int delegation_make (struct tlsid *signer, const Nui__Common__V1__Envelope *job,
+                     const char *delegate, time_us now, duration_us length,
+                     ProtobufCBinaryData *out, struct err *err);
 /* As envelope_verify of a job at the moment now, or, with a good delegation, at the moment it was
  * signed. *out says what the delegation is worth; a bad one alone is no error. */
 int delegation_verify (struct tlsid *id, const Nui__Common__V1__Envelope *envelope, time_us now,

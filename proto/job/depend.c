@@ -56,9 +56,13 @@ enum depend_verdict depend_check (enum depend_kind kind, enum depend_target targ
     case DEPEND_AFTERANY:
         return ended ? DEPEND_MET : DEPEND_WAITS;
     case DEPEND_AFTEROK:
-        return !ended ? DEPEND_WAITS : target == DEPEND_TARGET_SUCCEEDED ? DEPEND_MET : DEPEND_NEVER;
+        return !ended                              ? DEPEND_WAITS
+               : target == DEPEND_TARGET_SUCCEEDED ? DEPEND_MET
+                                                   : DEPEND_NEVER;
     case DEPEND_AFTERNOTOK:
-        return !ended ? DEPEND_WAITS : target == DEPEND_TARGET_SUCCEEDED ? DEPEND_NEVER : DEPEND_MET;
+        return !ended                              ? DEPEND_WAITS
+               : target == DEPEND_TARGET_SUCCEEDED ? DEPEND_NEVER
+                                                   : DEPEND_MET;
     }
     return DEPEND_NEVER;
 }

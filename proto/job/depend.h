@@ -8,19 +8,19 @@
 
 #include <stdbool.h>
 
-enum depend_kind { /* numbers are stored */
-    DEPEND_AFTER = 1,      /* it has started */
-    DEPEND_AFTERANY = 2,   /* it has ended */
-    DEPEND_AFTEROK = 3,    /* … with exit code 0 */
-    DEPEND_AFTERNOTOK = 4, /* … otherwise, or was cancelled */
+enum depend_kind {                        /* numbers are stored */
+                   DEPEND_AFTER = 1,      /* it has started */
+                   DEPEND_AFTERANY = 2,   /* it has ended */
+                   DEPEND_AFTEROK = 3,    /* … with exit code 0 */
+                   DEPEND_AFTERNOTOK = 4, /* … otherwise, or was cancelled */
 };
 
-enum depend_target { /* the job that is waited for */
-    DEPEND_TARGET_WAITS,     /* has not started */
-    DEPEND_TARGET_STARTED,   /* runs, or ran before it was sent back to the queue */
-    DEPEND_TARGET_SUCCEEDED,
-    DEPEND_TARGET_FAILED,    /* ended in any other way after it had started */
-    DEPEND_TARGET_CANCELLED, /* ended before it started */
+enum depend_target {                        /* the job that is waited for */
+                     DEPEND_TARGET_WAITS,   /* has not started */
+                     DEPEND_TARGET_STARTED, /* runs, or ran before it was sent back to the queue */
+                     DEPEND_TARGET_SUCCEEDED,
+                     DEPEND_TARGET_FAILED,    /* ended in any other way after it had started */
+                     DEPEND_TARGET_CANCELLED, /* ended before it started */
 };
 
 enum depend_verdict { DEPEND_MET, DEPEND_WAITS, DEPEND_NEVER };

@@ -20,12 +20,14 @@ uint64_t handover_number (time_us at)
 
 time_us handover_begins (uint64_t number)
 {
-    return number < (uint64_t)(INT64_MAX / HANDOVER_PERIOD) ? (time_us)number * HANDOVER_PERIOD : INT64_MAX;
+    return number < (uint64_t)(INT64_MAX / HANDOVER_PERIOD) ? (time_us)number * HANDOVER_PERIOD
+                                                            : INT64_MAX;
 }
 
 time_us handover_ends (uint64_t number)
 {
-    return number < (uint64_t)(INT64_MAX / HANDOVER_PERIOD) - 2 ? handover_begins (number + 2) : INT64_MAX;
+    return number < (uint64_t)(INT64_MAX / HANDOVER_PERIOD) - 2 ? handover_begins (number + 2)
+                                                                : INT64_MAX;
 }
 
 /* Each part with its length before it, so that no two lists of parts are the same bytes. */
@@ -46,8 +48,8 @@ static void number_add (struct strbuf *out, uint64_t number)
     part_add (out, bytes, sizeof bytes);
 }
 
-void handover_derive (const uint8_t secret[SHA256_BYTES], const char *grid, const char *metascheduler,
-                      uint64_t number, struct handover_key *out)
+void handover_derive (const uint8_t secret[SHA256_BYTES], const char *grid,
+                      const char *metascheduler, uint64_t number, struct handover_key *out)
 {
     struct strbuf text = STRBUF_INIT;
     part_add (&text, KEY_DOMAIN, strlen (KEY_DOMAIN));
@@ -59,8 +61,8 @@ void handover_derive (const uint8_t secret[SHA256_BYTES], const char *grid, cons
     strbuf_free (&text);
 }
 
-static void handover_mac (const struct handover_key *key, const struct handover *about, const char *metascheduler,
-                          time_us expires, uint8_t out[SHA256_BYTES])
+static void handover_mac (const struct handover_key *key, const struct handover *about,
+                          const char *metascheduler, time_us expires, uint8_t out[SHA256_BYTES])
 {
     struct strbuf text = STRBUF_INIT;
     part_add (&text, SEAL_DOMAIN, strlen (SEAL_DOMAIN));
@@ -75,8 +77,9 @@ static void handover_mac (const struct handover_key *key, const struct handover 
     strbuf_free (&text);
 }
 
-Nui__Common__V1__HandOver *handover_seal (const struct handover_key *key, const struct handover *about,
-                                          time_us expires, struct arena *arena)
+Nui__Common__V1__HandOver *handover_seal (const struct handover_key *key,
+                                          const struct handover *about, time_us expires,
+                                          struct arena *arena)
 {
     Nui__Common__V1__HandOver *out = arena_new (arena, Nui__Common__V1__HandOver);
     nui__common__v1__hand_over__init (out);
@@ -95,19 +98,27 @@ int handover_check (const uint8_t secret[SHA256_BYTES], const Nui__Common__V1__H
     struct handover_key key;
     uint8_t mac[SHA256_BYTES];
     if (!given)
-        return err_set (err, ERR_DENIED, "no metascheduler has handed component %.80s of this job over to site %.80s",
-                        about->component, about->site);
+        return err_set (
+            err, ERR_DENIED,
+            "no metascheduler has handed component %.80s of this job over to site %.80s",
+            about->component, about->site);
     if (given->expires_us <= now)
-        return err_set (err, ERR_DENIED, "the hand-over of component %.80s to site %.80s ended %s ago", about->component,
-                        about->site, duration_format (now - given->expires_us, ago));
+        return err_set (
+            err, ERR_DENIED, "the hand-over of component %.80s to site %.80s ended %s ago",
+            about->component, about->site, duration_format (now - given->expires_us, ago));
     if (handover_ends (given->key) <= now || handover_begins (given->key) > now + CLOCKS_APART)
-        return err_set (err, ERR_DENIED, "the hand-over of component %.80s to site %.80s is by a key that does not hold "
-                        "now", about->component, about->site);
+        return err_set (
+            err, ERR_DENIED,
+            "the hand-over of component %.80s to site %.80s is by a key that does not hold "
+            "now",
+            about->component, about->site);
     handover_derive (secret, about->grid, given->metascheduler, given->key, &key);
     handover_mac (&key, about, given->metascheduler, given->expires_us, mac);
-    bool good = given->mac.len == sizeof mac && CRYPTO_memcmp (mac, given->mac.data, sizeof mac) == 0;
+    bool good =
+        given->mac.len == sizeof mac && CRYPTO_memcmp (mac, given->mac.data, sizeof mac) == 0;
     OPENSSL_cleanse (&key, sizeof key);
     return good ? 0
-                : err_set (err, ERR_DENIED, "the hand-over is not for component %.80s of this job at site %.80s",
+                : err_set (err, ERR_DENIED,
+                           "the hand-over is not for component %.80s of this job at site %.80s",
                            about->component, about->site);
 }

@@ -38,12 +38,13 @@ time_us handover_begins (uint64_t number);
 time_us handover_ends (uint64_t number);
 
 /* The bank's: a metascheduler's key from the secret. */
-void handover_derive (const uint8_t secret[SHA256_BYTES], const char *grid, const char *metascheduler,
-                      uint64_t number, struct handover_key *out);
+void handover_derive (const uint8_t secret[SHA256_BYTES], const char *grid,
+                      const char *metascheduler, uint64_t number, struct handover_key *out);
 
 /* Sealed until then, or as long as the key lasts, whichever is sooner; in the arena. */
-Nui__Common__V1__HandOver *handover_seal (const struct handover_key *key, const struct handover *about,
-                                          time_us expires, struct arena *arena);
+Nui__Common__V1__HandOver *handover_seal (const struct handover_key *key,
+                                          const struct handover *about, time_us expires,
+                                          struct arena *arena);
 
 /* The bank's: whether what was given stands for what is asked; about->metascheduler is not looked at. ERR_DENIED, with
  * a sentence, when there is none, it has ended, or it is for another job, part or site or by another key. */

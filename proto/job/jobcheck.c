@@ -16,7 +16,8 @@
 int jobcheck_bytes (const void *body, size_t len, struct err *err)
 {
     if (len > ENVELOPE_BODY_MAX)
-        return err_set (err, ERR_LIMIT, "the job has %zu bytes, at most %d are taken", len, ENVELOPE_BODY_MAX);
+        return err_set (err, ERR_LIMIT, "the job has %zu bytes, at most %d are taken", len,
+                        ENVELOPE_BODY_MAX);
     return pbguard_few (&nui__common__v1__job__descriptor, body, len, PBGUARD_FIELDS, err);
 }
 
@@ -43,7 +44,8 @@ uint64_t jobcheck_procs (const Nui__Common__V1__Component *component, uint32_t s
     return procs;
 }
 
-static int jobcheck_req (const Nui__Common__V1__Component *c, const Nui__Common__V1__Req *req, struct err *err)
+static int jobcheck_req (const Nui__Common__V1__Component *c, const Nui__Common__V1__Req *req,
+                         struct err *err)
 {
     if (req->tasks == 0 || req->tasks > JOB_TASKS_MAX)
         return err_set (err, ERR_INVALID, "component %s: %u tasks, allowed are 1 to %d", c->name,
@@ -80,9 +82,9 @@ int jobcheck_component (const Nui__Common__V1__Component *c, bool walltime_wante
                             c->name, JOB_TASKS_MAX, UINT32_MAX);
         if (jobshape_walltime (c, s) < 0 || (walltime_wanted && jobshape_walltime (c, s) == 0) ||
             jobshape_walltime (c, s) > WALLTIME_MAX)
-            return err_set (err, ERR_INVALID,
-                            "component %s: the wallclock limit must be above 0 and at most 366 days",
-                            c->name);
+            return err_set (
+                err, ERR_INVALID,
+                "component %s: the wallclock limit must be above 0 and at most 366 days", c->name);
     }
     if (c->offset_us > OFFSET_MAX || c->offset_us < -OFFSET_MAX)
         return err_set (err, ERR_INVALID, "component %s: an offset of more than 30 days", c->name);
@@ -110,7 +112,8 @@ int jobcheck_times (const Nui__Common__V1__Job *job, bool is_signed, time_us now
     if (job->not_before_us > now + FUTURE_MAX || job->deadline_us > now + 2 * FUTURE_MAX)
         return err_set (err, ERR_INVALID, "a time of the job lies more than ten years ahead");
     if (job->not_after_us && (job->not_after_us < now || job->not_after_us < job->not_before_us))
-        return err_set (err, ERR_INVALID, "the latest start lies before the earliest, or in the past");
+        return err_set (err, ERR_INVALID,
+                        "the latest start lies before the earliest, or in the past");
     if (!job->deadline_us)
         return 0;
     time_us start = job->not_before_us > now ? job->not_before_us : now;

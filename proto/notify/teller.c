@@ -66,14 +66,15 @@ static void teller_taken (struct teller *t, char **by)
 }
 
 /* Once more later, or never. */
-static void teller_failed (struct teller *t, const char *by, char **who, bool again, const char *why)
+static void teller_failed (struct teller *t, const char *by, char **who, bool again,
+                           const char *why)
 {
     char quoted[300];
     t->tries++;
     again = again && t->tries < TRIES_MAX;
     log_event (t->log, LOG_LEVEL_WARN, "notify", again ? "not_taken" : "dead_letter",
-               "event=%s object=%s by=%s tries=%u why=%s", teller_field (t, "event"), teller_field (t, "object"), by,
-               t->tries, log_quote (why, quoted, sizeof quoted));
+               "event=%s object=%s by=%s tries=%u why=%s", teller_field (t, "event"),
+               teller_field (t, "object"), by, t->tries, log_quote (why, quoted, sizeof quoted));
     if (again) {
         struct timeval after = {.tv_sec = 1 << (t->tries - 1)};
         evtimer_add (t->timer, &after);
@@ -92,7 +93,8 @@ static void teller_on_program (void *arg, int exit_code, bool timed_out)
         teller_taken (t, &t->program);
         return;
     }
-    snprintf (why, sizeof why, timed_out ? "it took longer than %d s" : "it ended with exit code %d",
+    snprintf (why, sizeof why,
+              timed_out ? "it took longer than %d s" : "it ended with exit code %d",
               timed_out ? LIMIT_S : exit_code);
     teller_failed (t, "program", &t->program, true, why);
 }
@@ -105,8 +107,10 @@ static const char **teller_environment (const struct teller *t, struct arena *ar
     const char *name;
     json_t *value;
     env[count++] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-    json_object_foreach (t->doc, name, value) {
-        char *item = arena_printf (arena, "NUI_%s=%s", name, json_string_value (value) ? json_string_value (value) : "");
+    json_object_foreach (t->doc, name, value)
+    {
+        char *item = arena_printf (arena, "NUI_%s=%s", name,
+                                   json_string_value (value) ? json_string_value (value) : "");
         for (char *c = item; *c != '='; c++)
             *c = (char)toupper ((unsigned char)*c);
         env[count++] = item;
@@ -121,12 +125,12 @@ static void teller_run (struct teller *t)
     struct err err = {0};
     const char *argv[CHILD_AS_MAX + 5];
     const char *const event = teller_field (t, "event"), *object = teller_field (t, "object"),
-               *text = teller_field (t, "text");
+                      *text = teller_field (t, "text");
     uint32_t as = child_as (t->account, arena, argv, &err);
     memcpy (argv + as, (const char *[]){t->program, event, object, text, NULL}, 5 * sizeof *argv);
     if (err.code == 0 && conf_program_check ("NOTIFICATIONPROGRAM", t->program, &err) == 0)
-        t->child = child_run (t->base, argv, teller_environment (t, arena), LIMIT_S * US_PER_S, teller_on_program, t,
-                              &err);
+        t->child = child_run (t->base, argv, teller_environment (t, arena), LIMIT_S * US_PER_S,
+                              teller_on_program, t, &err);
     arena_destroy (arena);
     if (!t->child)
         teller_failed (t, "program", &t->program, true, err.text);
@@ -179,7 +183,8 @@ static char *teller_copy (const char *text)
     return copy;
 }
 
-void teller_tell (struct teller *t, const struct teller_to *to, const char *body, size_t len, teller_fn fn, void *arg)
+void teller_tell (struct teller *t, const struct teller_to *to, const char *body, size_t len,
+                  teller_fn fn, void *arg)
 {
     assert (!t->body);
     t->body = malloc (len + 1); /* it may have no NUL of its own */
@@ -202,11 +207,13 @@ bool teller_is_busy (const struct teller *t)
     return t->body != NULL;
 }
 
-struct teller *teller_create (struct event_base *base, struct log *log, const char *agent, struct err *err)
+struct teller *teller_create (struct event_base *base, struct log *log, const char *agent,
+                              struct err *err)
 {
     struct teller *t = calloc (1, sizeof *t);
     assert (t);
-    *t = (struct teller){.base = base, .log = log, .agent = agent, .timer = evtimer_new (base, teller_on_timer, t)};
+    *t = (struct teller){
+        .base = base, .log = log, .agent = agent, .timer = evtimer_new (base, teller_on_timer, t)};
     assert (t->timer);
     t->hook = webhook_create (base, err);
     if (t->hook)

@@ -18,7 +18,7 @@ enum { TELLER_WHY_MAX = 300 };
 struct teller;
 
 /* Who hears; NULL: nobody by that way. */
-struct teller_to { /* as conf_notify_check let it pass */
+struct teller_to {                 /* as conf_notify_check let it pass */
     const char *program, *account; /* the account must be there with a program */
     const char *url;
 };
@@ -28,10 +28,12 @@ struct teller_to { /* as conf_notify_check let it pass */
 typedef void (*teller_fn) (void *arg, const char *why);
 
 /* agent: who tells ("nui-local"). NULL with err when libcurl does not work. */
-struct teller *teller_create (struct event_base *base, struct log *log, const char *agent, struct err *err);
+struct teller *teller_create (struct event_base *base, struct log *log, const char *agent,
+                              struct err *err);
 void teller_destroy (struct teller *teller); /* no callback comes any more; NULL is a no-op */
 bool teller_is_busy (const struct teller *teller);
 /* Not while it is busy. All is copied. */
-void teller_tell (struct teller *teller, const struct teller_to *to, const char *body, size_t len, teller_fn fn, void *arg);
+void teller_tell (struct teller *teller, const struct teller_to *to, const char *body, size_t len,
+                  teller_fn fn, void *arg);
 
 #endif

@@ -12,7 +12,7 @@
 struct webhook {
     struct curl_loop *loop;
     struct event *finish; /* tells from the loop what came of it */
-    CURL *easy; /* NULL: nothing is under way */
+    CURL *easy;           /* NULL: nothing is under way */
     struct curl_slist *headers;
     char *body;
     char error[CURL_ERROR_SIZE];
@@ -51,10 +51,10 @@ static void judge (struct webhook *h, CURLcode code)
     if (code != CURLE_OK) {
         h->outcome = WEBHOOK_SILENT;
         text_printf (h->text, sizeof h->text, "%s",
-                  *h->error ? h->error : curl_easy_strerror (code));
+                     *h->error ? h->error : curl_easy_strerror (code));
         return;
     }
-    h->outcome = status >= 200 && status < 300                  ? WEBHOOK_TAKEN
+    h->outcome = status >= 200 && status < 300                     ? WEBHOOK_TAKEN
                  : status >= 500 || status == 408 || status == 429 ? WEBHOOK_SILENT
                                                                    : WEBHOOK_REFUSED;
     snprintf (h->text, sizeof h->text, "it answered HTTP %ld", status);
@@ -86,7 +86,8 @@ const char *webhook_sign (const void *secret, size_t secret_len, time_us now, co
     assert (text);
     int head = snprintf (text, 32, "%lld.", (long long)(now / US_PER_S));
     memcpy (text + head, body, len);
-    HMAC (EVP_sha256 (), secret, (int)secret_len, (const uint8_t *)text, (size_t)head + len, mac, &mac_len);
+    HMAC (EVP_sha256 (), secret, (int)secret_len, (const uint8_t *)text, (size_t)head + len, mac,
+          &mac_len);
     free (text);
     int at = snprintf (out, WEBHOOK_SIGNATURE_MAX, "t=%lld,v1=", (long long)(now / US_PER_S));
     for (unsigned i = 0; i < mac_len; i++)

@@ -71,8 +71,7 @@ static time_us moment_of (const ASN1_TIME *text)
 static time_us good_until (X509_STORE_CTX *ctx, time_us at)
 {
     STACK_OF (X509) *chain = X509_STORE_CTX_get0_chain (ctx);
-    STACK_OF (X509_OBJECT) *objects =
-        X509_STORE_get0_objects (X509_STORE_CTX_get0_store (ctx));
+    STACK_OF (X509_OBJECT) *objects = X509_STORE_get0_objects (X509_STORE_CTX_get0_store (ctx));
     time_us until = INT64_MAX;
 
     for (int i = 0; i < sk_X509_num (chain); i++) {

@@ -96,7 +96,8 @@ struct connshare_party *connshare_party (struct connshare *cs, const char *name,
         party = calloc (1, sizeof *party);
         assert (party && (party->name = strdup (name)));
         party->calls = (struct bucket){2 * (int64_t)cs->limits.calls_per_s * US_PER_S, now};
-        party->resets = (struct bucket){RESETS_BURST * (int64_t)cs->limits.resets_per_s * US_PER_S, now};
+        party->resets =
+            (struct bucket){RESETS_BURST * (int64_t)cs->limits.resets_per_s * US_PER_S, now};
         party->told = now - US_PER_S;
         HASH_ADD_KEYPTR (hh, cs->parties, party->name, strlen (party->name), party);
     }
@@ -139,11 +140,12 @@ int connshare_admit (struct connshare *cs, struct connshare_party *who,
     uint32_t open = l->connections - l->connections / KEPT_SHARE;
 
     if (who->connections >= each)
-        return err_set (err, ERR_LIMIT, "%s has %u connections here, as many as it may have", who->name,
-                        who->connections);
+        return err_set (err, ERR_LIMIT, "%s has %u connections here, as many as it may have",
+                        who->name, who->connections);
     if (!trusted && address && address->connections >= l->per_address)
-        return err_set (err, ERR_LIMIT, "%s has %u connections here, as many as an address may have",
-                        address->name, address->connections);
+        return err_set (err, ERR_LIMIT,
+                        "%s has %u connections here, as many as an address may have", address->name,
+                        address->connections);
     if (cs->connections >= l->connections || (!trusted && cs->ordinary >= open))
         return err_set (err, ERR_LIMIT, "all %u connections that are open to it are in use",
                         trusted ? l->connections : open);

@@ -17,12 +17,12 @@
 #include "proto/base/quantity.h"
 
 struct connshare_limits {
-    uint32_t connections;     /* of the whole server */
-    uint32_t per_principal;   /* or local account */
-    uint32_t per_address;     /* of those that leave places free */
+    uint32_t connections;   /* of the whole server */
+    uint32_t per_principal; /* or local account */
+    uint32_t per_address;   /* of those that leave places free */
     uint32_t handshakes, handshakes_per_address;
-    uint32_t calls_per_s;     /* of one principal; as many more may come at once */
-    uint32_t resets_per_s;    /* likewise; thirty times as many at once */
+    uint32_t calls_per_s;       /* of one principal; as many more may come at once */
+    uint32_t resets_per_s;      /* likewise; thirty times as many at once */
     size_t unread, unread_each; /* bytes of answers, of all and of one principal */
 };
 

@@ -92,13 +92,16 @@ static int socket_refused (const struct daemon *d, const struct loaded *l, struc
 {
     return !l->keys->socket || d->ops->kind == PRINCIPAL_SITE
                ? 0
-               : err_set (err, ERR_INVALID, "%s: SOCKET is for sites: an account of this machine is no user of the grid",
-                          conf_name (l->conf));
+               : err_set (
+                     err, ERR_INVALID,
+                     "%s: SOCKET is for sites: an account of this machine is no user of the grid",
+                     conf_name (l->conf));
 }
 
 /* Whole or not at all; *out keeps the conf, which says what there is to say, either way. changes: further lines, or
  * NULL. partial: a part of a file will do. */
-static int load (struct daemon *d, const char *changes, bool partial, struct loaded *out, struct err *err)
+static int load (struct daemon *d, const char *changes, bool partial, struct loaded *out,
+                 struct err *err)
 {
     struct loaded l = {.conf = conf_read_file (d->config_file, err)};
     struct err fault = {0};
@@ -146,11 +149,16 @@ static int refuse_fixed (const struct daemon_keys *a, const struct daemon_keys *
     const struct {
         const char *name, *now, *then;
     } fixed[] = {
-        {"GRID", a->grid, b->grid},         {"STATEDIR", a->state_dir, b->state_dir},
-        {"LISTEN", a->listen, b->listen},   {"SOCKET", a->socket, b->socket},
-        {"PORTFILE", a->port_file, b->port_file}, {"PIDFILE", a->pid_file, b->pid_file},
-        {"LOGFILE", a->log_file, b->log_file},    {"CA", a->ca, b->ca},
-        {"CRL", a->crl, b->crl},            {"CERT", a->cert, b->cert},
+        {"GRID", a->grid, b->grid},
+        {"STATEDIR", a->state_dir, b->state_dir},
+        {"LISTEN", a->listen, b->listen},
+        {"SOCKET", a->socket, b->socket},
+        {"PORTFILE", a->port_file, b->port_file},
+        {"PIDFILE", a->pid_file, b->pid_file},
+        {"LOGFILE", a->log_file, b->log_file},
+        {"CA", a->ca, b->ca},
+        {"CRL", a->crl, b->crl},
+        {"CERT", a->cert, b->cert},
         {"KEY", a->key, b->key},
     };
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
@@ -252,9 +260,11 @@ static void room_look (struct daemon *d)
     if (!daemon_room_look (&d->room))
         return;
     if (d->room.tight)
-        log_event (d->log, LOG_LEVEL_ERROR, "daemon", "disk_full",
-                   "dir=%s text=\"no new work is taken; what is under way goes on, in the room that was kept "
-                   "for it\"", d->room.dir);
+        log_event (
+            d->log, LOG_LEVEL_ERROR, "daemon", "disk_full",
+            "dir=%s text=\"no new work is taken; what is under way goes on, in the room that was kept "
+            "for it\"",
+            d->room.dir);
     else
         log_event (d->log, LOG_LEVEL_INFO, "daemon", "disk_has_room", "dir=%s", d->room.dir);
 }
@@ -480,7 +490,8 @@ static void close_all (struct daemon *d)
 }
 
 /* What is about a line of the file first. */
-static void print_all (const struct daemon *d, const struct conf *conf, uint32_t (*count) (const struct conf *),
+static void print_all (const struct daemon *d, const struct conf *conf,
+                       uint32_t (*count) (const struct conf *),
                        const char *(*text) (const struct conf *, uint32_t))
 {
     for (int lines = 1; lines >= 0; lines--)
@@ -504,7 +515,8 @@ static int check (struct daemon *d)
         printf ("%s: %s is good%s\n", d->ops->program, d->config_file,
                 conf_is_partial (l.conf) ? " as a policy: it says nothing of a daemon's own" : "");
     else if (conf_fault_count (l.conf) > 1)
-        fprintf (stderr, "%s: %s is refused: %u faults\n", d->ops->program, d->config_file, conf_fault_count (l.conf));
+        fprintf (stderr, "%s: %s is refused: %u faults\n", d->ops->program, d->config_file,
+                 conf_fault_count (l.conf));
     loaded_free (d, &l);
     return rc == 0 ? 0 : 1;
 }

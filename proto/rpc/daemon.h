@@ -40,8 +40,8 @@ struct daemon_ops {
     bool checks_partial;
 
     /* One option more, of the program's own: `--option VALUE`. NULL: none. */
-    const char *option;         /* "mode" */
-    const char *option_help;    /* one line for --help */
+    const char *option;      /* "mode" */
+    const char *option_help; /* one line for --help */
     int (*set_option) (void *self, const char *value, struct err *err);
 
     /* Reads the program's own keys (conf_table_read) into a new settings object. Called at start,

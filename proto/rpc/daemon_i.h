@@ -30,10 +30,12 @@ struct daemon_room {
     bool tight;   /* little is left */
     bool ballast; /* the file is there */
 };
-void daemon_room_open (struct daemon_room *room, const char *dir); /* before anything is written there */
+void daemon_room_open (struct daemon_room *room,
+                       const char *dir);          /* before anything is written there */
 bool daemon_room_look (struct daemon_room *room); /* true: tight has changed */
 void daemon_room_close (struct daemon_room *room);
-int daemon_room_check (struct daemon_room *room, struct err *err); /* ERR_UNAVAILABLE while it is tight */
+int daemon_room_check (struct daemon_room *room,
+                       struct err *err); /* ERR_UNAVAILABLE while it is tight */
 
 /* What a file was like when it was last looked at. */
 struct daemon_stamp {

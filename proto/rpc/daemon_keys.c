@@ -4,10 +4,16 @@
 
 #include "proto/rpc/daemon_i.h"
 
-#define KEY(n, f, t, fl, what) {.name = n, .type = t, .offset = offsetof (struct daemon_keys, f), .flags = CONF_F_PLACE | fl, .help = what}
+#define KEY(n, f, t, fl, what)                                                                     \
+    {                                                                                              \
+        .name = n, .type = t, .offset = offsetof (struct daemon_keys, f),                          \
+        .flags = CONF_F_PLACE | fl, .help = what                                                   \
+    }
 #define BOUND(n, f, least, usual, what)                                                            \
-    {.name = n, .type = CONF_INT, .offset = offsetof (struct daemon_keys, f), .min = least,               \
-     .max = 1 << 20, .initial = usual, .help = what}
+    {                                                                                              \
+        .name = n, .type = CONF_INT, .offset = offsetof (struct daemon_keys, f), .min = least,     \
+        .max = 1 << 20, .initial = usual, .help = what                                             \
+    }
 const struct conf_param daemon_params[] = {
     KEY ("GRID", grid, CONF_STRING, CONF_F_REQUIRED, "the name of the grid"),
     KEY ("STATEDIR", state_dir, CONF_PATH, CONF_F_REQUIRED, "what the daemon keeps"),
@@ -24,6 +30,8 @@ const struct conf_param daemon_params[] = {
     BOUND ("CONNECTIONS", connections, 16, "1024", "how many there may be"),
     BOUND ("CONNECTIONSPERUSER", per_principal, 1, "64", "of one principal or local account"),
     BOUND ("CONNECTIONSPERADDRESS", per_address, 1, "512", "from one address"),
-    BOUND ("HANDSHAKES", handshakes, 8, "128", "connections that are not through their TLS handshake"),
-    BOUND ("CALLRATE", call_rate, 0, "2000", "calls a second of one principal or local account; 0: any"),
+    BOUND ("HANDSHAKES", handshakes, 8, "128",
+           "connections that are not through their TLS handshake"),
+    BOUND ("CALLRATE", call_rate, 0, "2000",
+           "calls a second of one principal or local account; 0: any"),
     {0}};

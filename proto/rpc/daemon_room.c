@@ -80,7 +80,8 @@ int daemon_room_check (struct daemon_room *room, struct err *err)
     daemon_room_look (room);
     if (!room->tight)
         return 0;
-    return err_set (err, ERR_UNAVAILABLE,
-                    "no new work is taken: the file system of %s is full; what is under way goes on",
-                    room->dir);
+    return err_set (
+        err, ERR_UNAVAILABLE,
+        "no new work is taken: the file system of %s is full; what is under way goes on",
+        room->dir);
 }

@@ -19,9 +19,8 @@ static void print_help (const struct daemon_ops *ops)
             "  --config FILE  configuration (%s)\n"
             "  --check        read the configuration, say whether it is good, and exit\n"
             "  --foreground   stay in the foreground (it always does)\n",
-            ops->program, ops->summary ? ops->summary : "", ops->program,
-            ops->option ? " [--" : "", ops->option ? ops->option : "",
-            ops->option ? " VALUE]" : "", ops->config_default);
+            ops->program, ops->summary ? ops->summary : "", ops->program, ops->option ? " [--" : "",
+            ops->option ? ops->option : "", ops->option ? " VALUE]" : "", ops->config_default);
     if (ops->option)
         printf ("  --%-6s VALUE %s\n", ops->option, ops->option_help);
     printf ("  --version      print the version and exit\n"
@@ -93,8 +92,8 @@ bool daemon_stamp_changed (const char *path, struct daemon_stamp *stamp)
     struct stat st;
     if (stat (path, &st) < 0)
         return false;
-    struct daemon_stamp now = {.mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 +
-                                           st.st_mtim.tv_nsec,
+    struct daemon_stamp now = {.mtime_ns =
+                                   (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
                                .size = st.st_size,
                                .inode = st.st_ino};
     if (now.mtime_ns == stamp->mtime_ns && now.size == stamp->size && now.inode == stamp->inode)

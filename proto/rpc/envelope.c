@@ -34,7 +34,7 @@ static bool sign_into (struct sigkey *key, const char *domain, const void *body,
            copy_bytes (out, signature, n);
 }
 
-static bool chain_into (STACK_OF (X509) *chain, Nui__Common__V1__Envelope *e)
+static bool chain_into (STACK_OF (X509) * chain, Nui__Common__V1__Envelope *e)
 {
     int count = sk_X509_num (chain);
 
@@ -94,8 +94,8 @@ void envelope_free (Nui__Common__V1__Envelope *envelope)
 static X509 *cert_of (const ProtobufCBinaryData *der)
 {
     const unsigned char *p = der->data;
-    X509 *cert = der->len > 0 && der->len <= CERT_BYTES_MAX ? d2i_X509 (NULL, &p, (long)der->len)
-                                                            : NULL;
+    X509 *cert =
+        der->len > 0 && der->len <= CERT_BYTES_MAX ? d2i_X509 (NULL, &p, (long)der->len) : NULL;
 
     if (cert && p != der->data + der->len) {
         X509_free (cert);
@@ -119,10 +119,9 @@ static int verify_at (int ok, X509_STORE_CTX *ctx)
     case X509_V_ERR_CRL_NOT_YET_VALID:
         return 1;
     case X509_V_ERR_CERT_REVOKED:
-        *revoked_later =
-            X509_CRL_get0_by_cert (X509_STORE_CTX_get0_current_crl (ctx), &revoked,
-                                   X509_STORE_CTX_get_current_cert (ctx)) == 1 &&
-            ASN1_TIME_cmp_time_t (X509_REVOKED_get0_revocationDate (revoked), at) == 1;
+        *revoked_later = X509_CRL_get0_by_cert (X509_STORE_CTX_get0_current_crl (ctx), &revoked,
+                                                X509_STORE_CTX_get_current_cert (ctx)) == 1 &&
+                         ASN1_TIME_cmp_time_t (X509_REVOKED_get0_revocationDate (revoked), at) == 1;
         return *revoked_later;
     default:
         return 0;
@@ -130,7 +129,7 @@ static int verify_at (int ok, X509_STORE_CTX *ctx)
 }
 
 /* Checks the chain and says who its leaf names. What was good without a revocation is remembered. */
-static int verify_chain (struct tlsid *id, STACK_OF (X509) *chain, time_us at,
+static int verify_chain (struct tlsid *id, STACK_OF (X509) * chain, time_us at,
                          const struct chainmemo_key *key, struct principal *signer_out,
                          struct err *err)
 {
@@ -166,7 +165,7 @@ out:
 }
 
 /* The chain as OpenSSL has it; NULL, with err filled, when a certificate is malformed. */
-static STACK_OF (X509) *chain_of (const Nui__Common__V1__Envelope *envelope, struct err *err)
+static STACK_OF (X509) * chain_of (const Nui__Common__V1__Envelope *envelope, struct err *err)
 {
     STACK_OF (X509) *chain = sk_X509_new_null ();
 

@@ -13,8 +13,8 @@
 #include "proto/rpc/tlsreason.h"
 
 enum {
-    OUT_BYTES = 16384,    /* one TLS record */
-    READS_PER_TURN = 2,   /* then others get a turn: some twenty signed jobs are 2 ms of verifying */
+    OUT_BYTES = 16384,  /* one TLS record */
+    READS_PER_TURN = 2, /* then others get a turn: some twenty signed jobs are 2 ms of verifying */
     ROUNDS_PER_TURN = 8,
     HANDSHAKE_S = 10,
     LINGER_S = 1,
@@ -41,7 +41,7 @@ struct h2conn {
     int io_errno;   /* of the last recv or send that failed */
     bool server;
     bool dirty;
-    bool drained;      /* the last recv left the socket empty */
+    bool drained; /* the last recv left the socket empty */
     bool eof;
     bool write_failed; /* reading may still say why */
     bool blocked;      /* waiting for ev_write */
@@ -522,10 +522,16 @@ struct h2conn *h2conn_create (const struct h2conn_config *config, struct err *er
 
     if (!c)
         goto nomem;
-    *c = (struct h2conn){.base = config->base, .fd = config->fd, .ssl = config->ssl,
-                         .ops = config->ops, .owner = config->owner, .server = config->server,
-                         .own_cert = config->own_cert, .keepalive = config->keepalive,
-                         .gate = config->gate, .callbacks = config->callbacks,
+    *c = (struct h2conn){.base = config->base,
+                         .fd = config->fd,
+                         .ssl = config->ssl,
+                         .ops = config->ops,
+                         .owner = config->owner,
+                         .server = config->server,
+                         .own_cert = config->own_cert,
+                         .keepalive = config->keepalive,
+                         .gate = config->gate,
+                         .callbacks = config->callbacks,
                          .option = config->option};
     event_assign (&c->ev_read, c->base, c->fd, EV_READ | EV_PERSIST, on_read, c);
     event_assign (&c->ev_write, c->base, c->fd, EV_WRITE, on_write, c);

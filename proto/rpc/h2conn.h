@@ -38,11 +38,11 @@ struct h2conn_ops {
 
 struct h2conn_config {
     struct event_base *base;
-    int fd;          /* non-blocking; owned from now on, also on failure */
-    SSL *ssl;        /* owned from now on; NULL: plain HTTP/2 with prior knowledge */
+    int fd;   /* non-blocking; owned from now on, also on failure */
+    SSL *ssl; /* owned from now on; NULL: plain HTTP/2 with prior knowledge */
     bool server;
-    bool connecting; /* connect() said EINPROGRESS */
-    X509 *own_cert;  /* for sentences about our certificate; not owned, may be NULL */
+    bool connecting;               /* connect() said EINPROGRESS */
+    X509 *own_cert;                /* for sentences about our certificate; not owned, may be NULL */
     duration_us handshake_timeout; /* 0: 10 s; covers connecting too */
     duration_us keepalive;         /* silence before a PING */
     const struct sendgate *gate;   /* outlives the connection; NULL: none */

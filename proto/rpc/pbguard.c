@@ -166,8 +166,9 @@ static int check_field (struct guard *g, const ProtobufCMessageDescriptor *d, st
         return malformed (g, d, f ? f->name : "(group)");
     }
     if (!f) /* kept by protobuf-c as an unknown field, copied */
-        return charge (g, d, sizeof (ProtobufCMessageUnknownField) + MALLOC_OVERHEAD +
-                                 (size_t)(c->p - body.p) + 10);
+        return charge (g, d,
+                       sizeof (ProtobufCMessageUnknownField) + MALLOC_OVERHEAD +
+                           (size_t)(c->p - body.p) + 10);
     if (f->label == PROTOBUF_C_LABEL_REPEATED &&
         (rc = charge (g, d, 2 * sizeof (void *))) < 0) /* array entry, string slices */
         return rc;
@@ -234,7 +235,8 @@ static ProtobufCMessage *unpack (const ProtobufCMessageDescriptor *descriptor, c
 ProtobufCMessage *pbguard_unpack (const ProtobufCMessageDescriptor *descriptor, const void *bytes,
                                   size_t len, struct err *err)
 {
-    return pbguard_check (descriptor, bytes, len, err) < 0 ? NULL : unpack (descriptor, bytes, len, err);
+    return pbguard_check (descriptor, bytes, len, err) < 0 ? NULL
+                                                           : unpack (descriptor, bytes, len, err);
 }
 
 int pbguard_few (const ProtobufCMessageDescriptor *descriptor, const void *bytes, size_t len,
@@ -246,8 +248,9 @@ int pbguard_few (const ProtobufCMessageDescriptor *descriptor, const void *bytes
     return check_all (&g, descriptor, bytes, len, fields);
 }
 
-ProtobufCMessage *pbguard_request (const ProtobufCMessageDescriptor *descriptor, void *bytes, size_t len,
-                                   uint32_t fields, const char **mended_out, struct err *err)
+ProtobufCMessage *pbguard_request (const ProtobufCMessageDescriptor *descriptor, void *bytes,
+                                   size_t len, uint32_t fields, const char **mended_out,
+                                   struct err *err)
 {
     struct err local;
     struct guard g = {.err = err ? err : &local, .mend = mended_out != NULL};

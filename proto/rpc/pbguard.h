@@ -37,8 +37,9 @@ int pbguard_mend (const ProtobufCMessageDescriptor *descriptor, void *bytes, siz
 int pbguard_few (const ProtobufCMessageDescriptor *descriptor, const void *bytes, size_t len,
                  uint32_t fields, struct err *err);
 /* The same, then protobuf_c_message_unpack. With mended_out bad text is mended (pbguard_mend). */
-ProtobufCMessage *pbguard_request (const ProtobufCMessageDescriptor *descriptor, void *bytes, size_t len,
-                                   uint32_t fields, const char **mended_out, struct err *err);
+ProtobufCMessage *pbguard_request (const ProtobufCMessageDescriptor *descriptor, void *bytes,
+                                   size_t len, uint32_t fields, const char **mended_out,
+                                   struct err *err);
 /* pbguard_check, then protobuf_c_message_unpack. NULL and err filled on failure. */
 ProtobufCMessage *pbguard_unpack (const ProtobufCMessageDescriptor *descriptor, const void *bytes,
                                   size_t len, struct err *err);

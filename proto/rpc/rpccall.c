@@ -24,8 +24,8 @@ struct outmsg {
 };
 
 struct rpccall {
-    unsigned refs; /* stream, handler, todo list: one each */
-    struct srvconn *conn; /* NULL once the stream is closed */
+    unsigned refs;            /* stream, handler, todo list: one each */
+    struct srvconn *conn;     /* NULL once the stream is closed */
     struct rpcserver *server; /* for the count of buffered bytes; NULL with conn */
     const struct rpcmethod *method;
     int32_t stream_id;
@@ -56,10 +56,10 @@ struct rpccall {
     struct outmsg *out, *out_tail;
     size_t queued;
     duration_us moved; /* when something was read last, or queued first; monotonic */
-    bool submitted; /* response headers are on their way */
-    bool deferred;  /* nghttp2 waits for resume_data */
-    bool stopped;   /* rpccall_send said stop */
-    bool final;     /* status is decided */
+    bool submitted;    /* response headers are on their way */
+    bool deferred;     /* nghttp2 waits for resume_data */
+    bool stopped;      /* rpccall_send said stop */
+    bool final;        /* status is decided */
     enum rpc_status status;
     char *message;
 
@@ -335,8 +335,9 @@ static ProtobufCMessage *request_unpack (struct rpccall *call, struct err *err)
 {
     const ProtobufCMessageDescriptor *input = call->method->descriptor->input;
     const char *mended = NULL;
-    ProtobufCMessage *request = rpcrequest_unpack (call->method->info, input, call->peer.kind,
-                                                   call->reader.body, call->reader.len, &mended, err);
+    ProtobufCMessage *request =
+        rpcrequest_unpack (call->method->info, input, call->peer.kind, call->reader.body,
+                           call->reader.len, &mended, err);
 
     mended_log (call, input, mended);
     return request;
@@ -472,7 +473,8 @@ static void on_path (struct rpccall *call, const uint8_t *value, size_t len)
     if (call->refuse == RPC_UNIMPLEMENTED)
         call->refuse = RPC_OK;
     if (!(call->method->info->allow & RPC_ALLOW (conn->peer.kind)))
-        set_refusal (call, RPC_PERMISSION_DENIED, "this method is not open to callers of this kind");
+        set_refusal (call, RPC_PERMISSION_DENIED,
+                     "this method is not open to callers of this kind");
     call->reader.max = rpcrequest_bytes_max (call->method->info);
 }
 

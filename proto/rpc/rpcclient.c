@@ -220,7 +220,7 @@ static void fail_link_calls (struct rpclink *link, const struct err *why, bool r
             client_call_resend (call);
         } else {
             text_printf (text, sizeof (text), "%s; whether the call took effect is not known",
-                      why->text);
+                         why->text);
             finish_with_target (call, RPC_UNAVAILABLE, text);
         }
     }
@@ -233,8 +233,7 @@ static void fail_waiting (struct rpcclient *client, const struct err *why, bool 
 {
     struct rpccallout *call, *tmp;
 
-    DL_FOREACH_SAFE (client->waiting, call, tmp)
-    {
+    DL_FOREACH_SAFE (client->waiting, call, tmp) {
         if (!refused && call->ever_sent)
             continue;
         /* Reached but lost in the handshake: a server that is just restarting does that. */
@@ -345,8 +344,7 @@ void rpcclient_destroy (struct rpcclient *client)
         return;
     client->destroyed = true;
     client->depth++;
-    DL_FOREACH (client->links, link)
-    {
+    DL_FOREACH (client->links, link) {
         while ((call = link->calls)) {
             rpclink_drop (call);
             client_call_finish (call, RPC_CANCELLED, "the client was closed");
@@ -422,9 +420,8 @@ static bool pack_request (struct rpccallout *call, const ProtobufCMessage *reque
     protobuf_c_message_pack (request, call->request + GRPCWIRE_PREFIX_LEN);
     call->request_len = GRPCWIRE_PREFIX_LEN + len;
     void *body = call->request + GRPCWIRE_PREFIX_LEN;
-    int rc = call->client->mend_text
-                 ? pbguard_mend (request->descriptor, body, len, &mended, &err)
-                 : pbguard_check (request->descriptor, body, len, &err);
+    int rc = call->client->mend_text ? pbguard_mend (request->descriptor, body, len, &mended, &err)
+                                     : pbguard_check (request->descriptor, body, len, &err);
     if (rc < 0) {
         client_call_finish (call, rpc_status_of_err (err.code), err.text);
         return false;
@@ -435,7 +432,8 @@ static bool pack_request (struct rpccallout *call, const ProtobufCMessage *reque
     return true;
 }
 
-struct rpccallout *rpcclient_start (struct rpcclient *client, const struct rpccallout_config *config)
+struct rpccallout *rpcclient_start (struct rpcclient *client,
+                                    const struct rpccallout_config *config)
 {
     const ProtobufCMethodDescriptor *method =
         protobuf_c_service_descriptor_get_method_by_name (config->service, config->method);
@@ -457,8 +455,8 @@ struct rpccallout *rpcclient_start (struct rpcclient *client, const struct rpcca
     call->reader.max = config->reply_bytes_max ? config->reply_bytes_max : REPLY_BYTES_MAX_DEFAULT;
     call->deadline = INT64_MAX;
     evtimer_assign (&call->ev_deadline, client->base, on_deadline, call);
-    int n = snprintf (call->path, sizeof (call->path), "/%s/%s", config->service->name,
-                      config->method);
+    int n =
+        snprintf (call->path, sizeof (call->path), "/%s/%s", config->service->name, config->method);
     assert (n > 0 && (size_t)n < sizeof (call->path));
     if (!pack_request (call, config->request))
         return call;
@@ -480,8 +478,7 @@ void rpccallout_cancel (struct rpccallout *callout)
     if (callout->link) {
         rpclink_drop (callout);
     } else {
-        DL_FOREACH (callout->client->finished, call)
-        {
+        DL_FOREACH (callout->client->finished, call) {
             if (call == callout)
                 return; /* already over; done is about to be called */
         }
@@ -524,11 +521,23 @@ static void waiter_message (void *arg, const ProtobufCMessage *message)
 
 static const char *status_text (enum rpc_status status)
 {
-    static const char *const names[] = {
-        "ok", "cancelled", "unknown error", "invalid argument", "deadline exceeded", "not found",
-        "already exists", "permission denied", "resource exhausted", "failed precondition",
-        "aborted", "out of range", "unimplemented", "internal error", "unavailable", "data loss",
-        "unauthenticated"};
+    static const char *const names[] = {"ok",
+                                        "cancelled",
+                                        "unknown error",
+                                        "invalid argument",
+                                        "deadline exceeded",
+                                        "not found",
+                                        "already exists",
+                                        "permission denied",
+                                        "resource exhausted",
+                                        "failed precondition",
+                                        "aborted",
+                                        "out of range",
+                                        "unimplemented",
+                                        "internal error",
+                                        "unavailable",
+                                        "data loss",
+                                        "unauthenticated"};
 
     return names[status];
 }
@@ -561,9 +570,12 @@ int rpcclient_call (struct rpcclient *client, const ProtobufCServiceDescriptor *
                     bool idempotent, ProtobufCMessage **reply_out, struct err *err)
 {
     struct waiter w = {0};
-    const struct rpccallout_config config = {.service = service, .method = method,
-                                             .request = request, .timeout = timeout,
-                                             .idempotent = idempotent, .done = waiter_done,
+    const struct rpccallout_config config = {.service = service,
+                                             .method = method,
+                                             .request = request,
+                                             .timeout = timeout,
+                                             .idempotent = idempotent,
+                                             .done = waiter_done,
                                              .arg = &w};
     int rc = waiter_run (client, &w, &config, err);
 
@@ -580,9 +592,12 @@ int rpcclient_stream (struct rpcclient *client, const ProtobufCServiceDescriptor
                       struct err *err)
 {
     struct waiter w = {.on_message = on_message, .arg = arg};
-    const struct rpccallout_config config = {.service = service, .method = method,
-                                             .request = request, .timeout = timeout,
-                                             .on_message = waiter_message, .done = waiter_done,
+    const struct rpccallout_config config = {.service = service,
+                                             .method = method,
+                                             .request = request,
+                                             .timeout = timeout,
+                                             .on_message = waiter_message,
+                                             .done = waiter_done,
                                              .arg = &w};
 
     return waiter_run (client, &w, &config, err);

@@ -15,15 +15,16 @@ struct rpccallout; /* one outgoing call */
 
 struct rpcclient_config {
     struct event_base *base;
-    struct tlsid *id;            /* NULL with a unix: target */
+    struct tlsid *id; /* NULL with a unix: target */
     struct log *log;
-    const char *target;          /* "host:port" or "unix:/path" */
+    const char *target;              /* "host:port" or "unix:/path" */
     enum principal_kind expect_kind; /* the server must be this; PRINCIPAL_NONE: any of the grid */
-    const char *expect_name;     /* and have this name; NULL: any */
-    duration_us backoff_first;   /* 0: 100 ms; doubles with full jitter */
-    duration_us backoff_max;     /* 0: 10 s */
-    const struct sendgate *gate; /* outlives the client's connections; NULL: none */
-    bool mend_text; /* a daemon's: text that is not UTF-8 is mended, not refused, and told in the log */
+    const char *expect_name;         /* and have this name; NULL: any */
+    duration_us backoff_first;       /* 0: 100 ms; doubles with full jitter */
+    duration_us backoff_max;         /* 0: 10 s */
+    const struct sendgate *gate;     /* outlives the client's connections; NULL: none */
+    bool
+        mend_text; /* a daemon's: text that is not UTF-8 is mended, not refused, and told in the log */
 };
 
 struct rpcclient *rpcclient_create (const struct rpcclient_config *config, struct err *err);
@@ -35,25 +36,27 @@ const struct principal *rpcclient_server (const struct rpcclient *client);
 
 struct rpc_result {
     enum rpc_status status;
-    const char *message;            /* never NULL; valid during the callback */
-    const ProtobufCMessage *reply;  /* unary and OK: the answer; valid during the callback */
+    const char *message;           /* never NULL; valid during the callback */
+    const ProtobufCMessage *reply; /* unary and OK: the answer; valid during the callback */
     bool answered; /* the status is the server's own word, not the client's for want of one */
 };
 
 struct rpccallout_config {
     const ProtobufCServiceDescriptor *service;
     const char *method;
-    const ProtobufCMessage *request;   /* packed before the function returns */
-    duration_us timeout;               /* sent as grpc-timeout; 0: 30 s; INT64_MAX: none */
+    const ProtobufCMessage *request; /* packed before the function returns */
+    duration_us timeout;             /* sent as grpc-timeout; 0: 30 s; INT64_MAX: none */
     bool idempotent;
-    uint32_t reply_bytes_max;          /* 0: 4 MiB */
+    uint32_t reply_bytes_max; /* 0: 4 MiB */
     /* Server streaming: each message; NULL for unary. */
     void (*on_message) (void *arg, const ProtobufCMessage *message);
-    void (*done) (void *arg, const struct rpc_result *result); /* exactly once, never inside start */
+    void (*done) (void *arg,
+                  const struct rpc_result *result); /* exactly once, never inside start */
     void *arg;
 };
 
-struct rpccallout *rpcclient_start (struct rpcclient *client, const struct rpccallout_config *config);
+struct rpccallout *rpcclient_start (struct rpcclient *client,
+                                    const struct rpccallout_config *config);
 void rpccallout_cancel (struct rpccallout *callout); /* done is called with CANCELLED */
 
 /* Blocking: runs the loop until the call ends. reply_out (may be NULL) gets an unpacked message to

@@ -23,9 +23,9 @@ struct rpccallout {
     duration_us deadline; /* monotonic, or INT64_MAX */
     struct event ev_deadline;
     bool idempotent, streaming;
-    bool begun;       /* HEADERS may have left: the server may have seen it */
-    bool answered;    /* the status came from the server */
-    bool ever_sent;   /* on some connection before: waits for the server to come back */
+    bool begun;     /* HEADERS may have left: the server may have seen it */
+    bool answered;  /* the status came from the server */
+    bool ever_sent; /* on some connection before: waits for the server to come back */
     unsigned resends;
     /* answer */
     size_t header_bytes;
@@ -75,11 +75,11 @@ struct rpclink {
     struct h2conn *h2;        /* NULL while resolving and between addresses */
     struct evdns_getaddrinfo_request *resolving;
     struct evutil_addrinfo *addresses, *address; /* the next to try */
-    bool reached;  /* TCP came up once in this attempt */
-    bool up;       /* calls may be submitted */
-    bool proven;   /* the server has sent something: it did accept us */
-    bool going;    /* GOAWAY, ids used up: no new calls */
-    bool ending;   /* we said GOAWAY ourselves */
+    bool reached;                                /* TCP came up once in this attempt */
+    bool up;                                     /* calls may be submitted */
+    bool proven;            /* the server has sent something: it did accept us */
+    bool going;             /* GOAWAY, ids used up: no new calls */
+    bool ending;            /* we said GOAWAY ourselves */
     struct err turned_away; /* the server had no place for us, and said why */
     struct rpccallout *calls;
     struct rpclink *prev, *next;

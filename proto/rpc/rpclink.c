@@ -165,9 +165,16 @@ static void connect_to (struct rpclink *link, const struct sockaddr *sa, socklen
         return;
     }
     const struct h2conn_config config = {
-        .base = client->base, .fd = fd, .ssl = ssl, .connecting = true,
-        .keepalive = KEEPALIVE_S * US_PER_S, .gate = client->gate, .callbacks = client->callbacks,
-        .option = client->option, .ops = &link_ops, .owner = link,
+        .base = client->base,
+        .fd = fd,
+        .ssl = ssl,
+        .connecting = true,
+        .keepalive = KEEPALIVE_S * US_PER_S,
+        .gate = client->gate,
+        .callbacks = client->callbacks,
+        .option = client->option,
+        .ops = &link_ops,
+        .owner = link,
         .own_cert = client->id ? sk_X509_value (tlsid_chain (client->id), 0) : NULL};
     link->h2 = h2conn_create (&config, &err);
     if (!link->h2)
@@ -208,8 +215,10 @@ static void on_resolved (int result, struct evutil_addrinfo *ai, void *arg)
 static void resolve (struct rpclink *link)
 {
     struct rpcclient *client = link->client;
-    struct evutil_addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
-                                    .ai_protocol = IPPROTO_TCP, .ai_flags = EVUTIL_AI_NUMERICHOST};
+    struct evutil_addrinfo hints = {.ai_family = AF_UNSPEC,
+                                    .ai_socktype = SOCK_STREAM,
+                                    .ai_protocol = IPPROTO_TCP,
+                                    .ai_flags = EVUTIL_AI_NUMERICHOST};
     struct evutil_addrinfo *ai = NULL;
 
     if (evutil_getaddrinfo (client->host, client->port, &hints, &ai) == 0 && ai) {
@@ -225,8 +234,8 @@ static void resolve (struct rpclink *link)
     }
     hints.ai_flags = 0;
     /* May call back at once; then it returns NULL. */
-    struct evdns_getaddrinfo_request *request = evdns_getaddrinfo (
-        client->dns, client->host, client->port, &hints, on_resolved, link);
+    struct evdns_getaddrinfo_request *request =
+        evdns_getaddrinfo (client->dns, client->host, client->port, &hints, on_resolved, link);
     if (request)
         link->resolving = request;
 }
@@ -300,8 +309,7 @@ bool rpclink_submit (struct rpclink *link, struct rpccallout *call)
 {
     static const nghttp2_nv fixed[] = {
         NV (":method", "POST"), NV ("te", "trailers"), NV ("content-type", "application/grpc"),
-        NV ("user-agent", "nui/" NUI_VERSION),
-        NV ("grpc-accept-encoding", "identity")};
+        NV ("user-agent", "nui/" NUI_VERSION), NV ("grpc-accept-encoding", "identity")};
     nghttp2_session *session = h2conn_session (link->h2);
     nghttp2_data_provider provider = {.read_callback = on_produce};
     char timeout[GRPCWIRE_TIMEOUT_MAX];
@@ -314,17 +322,17 @@ bool rpclink_submit (struct rpclink *link, struct rpccallout *call)
     nv[n++] = link->client->unix_path ? (nghttp2_nv)NV (":scheme", "http")
                                       : (nghttp2_nv)NV (":scheme", "https");
     nv[n++] = nv_text (":path", call->path, 0);
-    nv[n++] = nv_text (":authority",
-                       link->client->unix_path ? "localhost" : link->client->target, 0);
+    nv[n++] =
+        nv_text (":authority", link->client->unix_path ? "localhost" : link->client->target, 0);
     nv[n++] = fixed[1];
     nv[n++] = fixed[2];
     nv[n++] = fixed[3];
     nv[n++] = fixed[4];
     if (call->deadline != INT64_MAX)
-        nv[n++] = nv_text ("grpc-timeout",
-                           grpcwire_timeout_format (call->deadline - clock_monotonic_us (),
-                                                    timeout),
-                           NGHTTP2_NV_FLAG_NO_INDEX);
+        nv[n++] =
+            nv_text ("grpc-timeout",
+                     grpcwire_timeout_format (call->deadline - clock_monotonic_us (), timeout),
+                     NGHTTP2_NV_FLAG_NO_INDEX);
     call->request_off = 0;
     call->begun = false;
     int32_t id = nghttp2_submit_request (session, NULL, nv, n, &provider, call);
@@ -388,7 +396,7 @@ static void conclude (struct rpccallout *call, uint32_t reset)
         client_call_finish (call, RPC_DEADLINE_EXCEEDED, "the deadline passed");
     } else if (reset != NGHTTP2_NO_ERROR) {
         text_printf (text, sizeof (text), "the server reset the call: %s",
-                  nghttp2_http2_strerror (reset));
+                     nghttp2_http2_strerror (reset));
         client_call_finish (call, (enum rpc_status)grpcwire_status_of_reset (reset), text);
     } else {
         client_call_finish (call, RPC_UNKNOWN, "the server ended the call without a status");
@@ -507,8 +515,8 @@ static int on_frame_recv (nghttp2_session *session, const nghttp2_frame *frame, 
     struct rpccallout *call;
 
     link->proven = true;
-    if (frame->hd.type == NGHTTP2_GOAWAY &&
-        frame->goaway.error_code == NGHTTP2_ENHANCE_YOUR_CALM && frame->goaway.last_stream_id == 0) {
+    if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code == NGHTTP2_ENHANCE_YOUR_CALM &&
+        frame->goaway.last_stream_id == 0) {
         link->proven = false; /* it never was ours: link_ended says why */
         err_set (&link->turned_away, ERR_LIMIT, "%.*s", (int)frame->goaway.opaque_data_len,
                  (const char *)frame->goaway.opaque_data);

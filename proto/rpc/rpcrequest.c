@@ -14,11 +14,14 @@ static bool rpcrequest_mends (enum principal_kind kind)
     return kind == PRINCIPAL_SITE || kind == PRINCIPAL_META || kind == PRINCIPAL_BANK;
 }
 
-ProtobufCMessage *rpcrequest_unpack (const struct rpc_method *method, const ProtobufCMessageDescriptor *input,
+ProtobufCMessage *rpcrequest_unpack (const struct rpc_method *method,
+                                     const ProtobufCMessageDescriptor *input,
                                      enum principal_kind caller, uint8_t *bytes, size_t len,
                                      const char **mended_out, struct err *err)
 {
     *mended_out = NULL;
-    return pbguard_request (input, bytes, len, method->request_bytes_max > RPCREQUEST_LIST_BYTES ? PBGUARD_FIELDS_MANY : PBGUARD_FIELDS,
+    return pbguard_request (input, bytes, len,
+                            method->request_bytes_max > RPCREQUEST_LIST_BYTES ? PBGUARD_FIELDS_MANY
+                                                                              : PBGUARD_FIELDS,
                             rpcrequest_mends (caller) ? mended_out : NULL, err);
 }

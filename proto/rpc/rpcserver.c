@@ -26,14 +26,14 @@
 enum {
     STREAMS_MAX_DEFAULT = 256,
     AGE_DEFAULT_S = 3600,
-    AGE_GRACE_S = 300,        /* for calls that run when a connection reaches its age */
-    NOTICE_MS = 200,          /* between shutdown notice and GOAWAY: a round trip */
+    AGE_GRACE_S = 300, /* for calls that run when a connection reaches its age */
+    NOTICE_MS = 200,   /* between shutdown notice and GOAWAY: a round trip */
     KEEPALIVE_S = 120,
-    ACCEPT_PAUSE_MS = 100,    /* when out of file descriptors */
+    ACCEPT_PAUSE_MS = 100, /* when out of file descriptors */
     LISTEN_BACKLOG = 512,
     RESETS_TRUSTED = 1 << 20, /* of a daemon's connection: each deadline is a reset */
     HANDSHAKE_S = 5,
-    FILES_KEPT = 64,          /* for all that is not a connection */
+    FILES_KEPT = 64, /* for all that is not a connection */
 };
 
 struct rpcserver {
@@ -176,10 +176,10 @@ static const nghttp2_option *conn_option (void *owner)
 
     if (cert && principal_of_cert (cert, &conn->peer, &err) < 0)
         conn->peer.kind = PRINCIPAL_NONE;
-    conn->trusted = conn->local ? conn->uid == 0
-                                : conn->peer.kind == PRINCIPAL_SITE ||
-                                      conn->peer.kind == PRINCIPAL_META ||
-                                      conn->peer.kind == PRINCIPAL_BANK;
+    conn->trusted = conn->local
+                        ? conn->uid == 0
+                        : conn->peer.kind == PRINCIPAL_SITE || conn->peer.kind == PRINCIPAL_META ||
+                              conn->peer.kind == PRINCIPAL_BANK;
     return conn->trusted ? conn->server->option_trusted : conn->server->option;
 }
 
@@ -220,8 +220,8 @@ static int conn_established (void *owner, struct err *err)
     if (conn->server->draining)
         drain_step (conn);
     else /* within 10 %, so that peers that came together do not all come again together */
-        after (&conn->ev_age, conn->server->age_max -
-                                  conn->server->age_max / 10 * (jitter % 1000) / 1000);
+        after (&conn->ev_age,
+               conn->server->age_max - conn->server->age_max / 10 * (jitter % 1000) / 1000);
     return 0;
 }
 
@@ -261,8 +261,11 @@ static void conn_freed (void *owner)
     free (conn);
 }
 
-static const struct h2conn_ops conn_ops = {
-    .option = conn_option, .established = conn_established, .turn = conn_turn, .ended = conn_ended, .freed = conn_freed};
+static const struct h2conn_ops conn_ops = {.option = conn_option,
+                                           .established = conn_established,
+                                           .turn = conn_turn,
+                                           .ended = conn_ended,
+                                           .freed = conn_freed};
 
 /* An address and its port less: of IPv6 the network of a subscriber. */
 static void address_name (const struct sockaddr *sa, char out[96])
@@ -270,7 +273,8 @@ static void address_name (const struct sockaddr *sa, char out[96])
     char text[INET6_ADDRSTRLEN] = "?";
 
     if (sa->sa_family == AF_INET) {
-        inet_ntop (AF_INET, &((const struct sockaddr_in *)(const void *)sa)->sin_addr, text, sizeof (text));
+        inet_ntop (AF_INET, &((const struct sockaddr_in *)(const void *)sa)->sin_addr, text,
+                   sizeof (text));
     } else if (sa->sa_family == AF_INET6) {
         struct in6_addr net = ((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr;
         if (!IN6_IS_ADDR_V4MAPPED (&net))
@@ -326,9 +330,16 @@ static void conn_add (struct rpcserver *server, int fd, const struct sockaddr *s
         conn->peer = *peer;
     evtimer_assign (&conn->ev_age, server->base, on_age, conn);
     const struct h2conn_config config = {
-        .base = server->base, .fd = fd, .ssl = ssl, .server = true,
-        .handshake_timeout = HANDSHAKE_S * US_PER_S, .keepalive = KEEPALIVE_S * US_PER_S, .gate = server->gate, .callbacks = server->callbacks,
-        .ops = &conn_ops, .owner = conn,
+        .base = server->base,
+        .fd = fd,
+        .ssl = ssl,
+        .server = true,
+        .handshake_timeout = HANDSHAKE_S * US_PER_S,
+        .keepalive = KEEPALIVE_S * US_PER_S,
+        .gate = server->gate,
+        .callbacks = server->callbacks,
+        .ops = &conn_ops,
+        .owner = conn,
         .own_cert = server->id ? sk_X509_value (tlsid_chain (server->id), 0) : NULL};
     conn->h2 = h2conn_create (&config, &err);
     if (!conn->h2) {
@@ -609,7 +620,8 @@ struct connshare *rpcserver_shares (struct rpcserver *server)
     return server->shares;
 }
 
-void rpcserver_each (struct rpcserver *server, void (*fn) (struct srvconn *conn, void *arg), void *arg)
+void rpcserver_each (struct rpcserver *server, void (*fn) (struct srvconn *conn, void *arg),
+                     void *arg)
 {
     struct srvconn *conn, *tmp;
 
@@ -682,8 +694,7 @@ struct rpcserver *rpcserver_create (const struct rpcserver_config *config, struc
     if (config->limits)
         rpcserver_set_limits (s, config->limits);
     s->streams_max = config->streams_max ? config->streams_max : STREAMS_MAX_DEFAULT;
-    s->age_max =
-        config->connection_age_max ? config->connection_age_max : AGE_DEFAULT_S * US_PER_S;
+    s->age_max = config->connection_age_max ? config->connection_age_max : AGE_DEFAULT_S * US_PER_S;
     evtimer_assign (&s->ev_accept, s->base, on_accept_again, s);
     evtimer_assign (&s->ev_grace, s->base, on_grace, s);
     evtimer_assign (&s->ev_done, s->base, on_done, s);
@@ -696,7 +707,8 @@ struct rpcserver *rpcserver_create (const struct rpcserver_config *config, struc
     nghttp2_option_set_stream_reset_rate_limit (s->option_trusted, RESETS_TRUSTED, RESETS_TRUSTED);
     nghttp2_option_set_no_closed_streams (s->option, 1);
     nghttp2_option_set_no_closed_streams (s->option_trusted, 1);
-    if (rpcserver_add_service (s, &grpc__health__v1__health__descriptor, health_methods, s, err) < 0)
+    if (rpcserver_add_service (s, &grpc__health__v1__health__descriptor, health_methods, s, err) <
+        0)
         goto fail;
     if (config->listen && listen_tcp (s, config->listen, err) < 0)
         goto fail;
@@ -803,8 +815,7 @@ void rpcserver_recheck_peers (struct rpcserver *server)
     struct srvconn *conn, *tmp;
     struct err why;
 
-    DL_FOREACH_SAFE (server->conns, conn, tmp)
-    {
+    DL_FOREACH_SAFE (server->conns, conn, tmp) {
         if (conn->local || conn->ended || !h2conn_session (conn->h2) ||
             still_valid (server, h2conn_ssl (conn->h2)))
             continue;
@@ -823,8 +834,7 @@ void rpcserver_drain (struct rpcserver *server, duration_us grace, void (*done_f
     if (!server->draining) {
         server->draining = true;
         stop_listening (server);
-        DL_FOREACH_SAFE (server->conns, conn, tmp)
-        {
+        DL_FOREACH_SAFE (server->conns, conn, tmp) {
             if (!conn->ended && conn->drain_step == 0)
                 drain_step (conn);
         }
@@ -845,16 +855,14 @@ void rpcserver_destroy (struct rpcserver *server)
     event_del (&server->ev_accept);
     event_del (&server->ev_grace);
     event_del (&server->ev_done);
-    DL_FOREACH_SAFE (server->conns, conn, tmp)
-    {
+    DL_FOREACH_SAFE (server->conns, conn, tmp) {
         rpccall_detach_all (conn);
         conn_knocked (conn);
         conn_parties_leave (conn);
         conn->server = NULL;
         h2conn_kill (conn->h2);
     }
-    HASH_ITER (hh, server->methods, m, mtmp)
-    {
+    HASH_ITER (hh, server->methods, m, mtmp) {
         HASH_DEL (server->methods, m);
         free (m->path);
         free (m);

@@ -25,11 +25,23 @@
 
 /* gRPC status codes, numbers as in the specification. */
 enum rpc_status {
-    RPC_OK = 0, RPC_CANCELLED = 1, RPC_UNKNOWN = 2, RPC_INVALID_ARGUMENT = 3,
-    RPC_DEADLINE_EXCEEDED = 4, RPC_NOT_FOUND = 5, RPC_ALREADY_EXISTS = 6,
-    RPC_PERMISSION_DENIED = 7, RPC_RESOURCE_EXHAUSTED = 8, RPC_FAILED_PRECONDITION = 9,
-    RPC_ABORTED = 10, RPC_OUT_OF_RANGE = 11, RPC_UNIMPLEMENTED = 12, RPC_INTERNAL = 13,
-    RPC_UNAVAILABLE = 14, RPC_DATA_LOSS = 15, RPC_UNAUTHENTICATED = 16,
+    RPC_OK = 0,
+    RPC_CANCELLED = 1,
+    RPC_UNKNOWN = 2,
+    RPC_INVALID_ARGUMENT = 3,
+    RPC_DEADLINE_EXCEEDED = 4,
+    RPC_NOT_FOUND = 5,
+    RPC_ALREADY_EXISTS = 6,
+    RPC_PERMISSION_DENIED = 7,
+    RPC_RESOURCE_EXHAUSTED = 8,
+    RPC_FAILED_PRECONDITION = 9,
+    RPC_ABORTED = 10,
+    RPC_OUT_OF_RANGE = 11,
+    RPC_UNIMPLEMENTED = 12,
+    RPC_INTERNAL = 13,
+    RPC_UNAVAILABLE = 14,
+    RPC_DATA_LOSS = 15,
+    RPC_UNAUTHENTICATED = 16,
 };
 
 /* enum err_code <-> status, one table (ERR_FUNDS is FAILED_PRECONDITION with "funds: " text prefix). */
@@ -46,10 +58,11 @@ struct rpccall; /* one incoming call */
 #define RPC_ALLOW_ANY 0xffffffffu      /* every authenticated principal of this grid */
 
 struct rpc_method {
-    const char *name;       /* as in the .proto: "Prepare" */
-    uint32_t allow;         /* RPC_ALLOW bits; 0 refuses everyone */
-    bool server_streaming;  /* the handler may send several messages */
-    uint32_t request_bytes_max; /* 0: 64 KiB; over 2 MiB it is a list, of many small parts (rpcrequest.h) */
+    const char *name;      /* as in the .proto: "Prepare" */
+    uint32_t allow;        /* RPC_ALLOW bits; 0 refuses everyone */
+    bool server_streaming; /* the handler may send several messages */
+    uint32_t
+        request_bytes_max; /* 0: 64 KiB; over 2 MiB it is a list, of many small parts (rpcrequest.h) */
     /* request is valid until the call is finished. self is what rpcserver_add_service was given. */
     void (*handler) (void *self, struct rpccall *call, const ProtobufCMessage *request);
 };
@@ -58,19 +71,19 @@ struct rpcserver_config {
     struct event_base *base;
     struct tlsid *id;
     struct log *log;
-    const char *listen;          /* "127.0.0.1:0": port 0 picks a free one */
-    const char *unix_path;       /* also (or only) a Unix socket, peer credentials; NULL: none */
+    const char *listen;    /* "127.0.0.1:0": port 0 picks a free one */
+    const char *unix_path; /* also (or only) a Unix socket, peer credentials; NULL: none */
     const struct connshare_limits *limits; /* NULL: RPCSERVER_LIMITS_DEFAULT */
-    uint32_t streams_max;        /* concurrent streams per connection; 0: 256 */
-    duration_us connection_age_max; /* 0: 1 h; so that revocation bites */
+    uint32_t streams_max;                  /* concurrent streams per connection; 0: 256 */
+    duration_us connection_age_max;        /* 0: 1 h; so that revocation bites */
 };
 
 #define RPCSERVER_LIMITS_DEFAULT                                                                   \
     (struct connshare_limits)                                                                      \
     {                                                                                              \
         .connections = 1024, .per_principal = 64, .per_address = 512, .handshakes = 128,           \
-        .handshakes_per_address = 64, .calls_per_s = 2000, .resets_per_s = 33,                     \
-        .unread = 64 << 20, .unread_each = 24 << 20                                                \
+        .handshakes_per_address = 64, .calls_per_s = 2000, .resets_per_s = 33, .unread = 64 << 20, \
+        .unread_each = 24 << 20                                                                    \
     }
 
 struct rpcserver *rpcserver_create (const struct rpcserver_config *config, struct err *err);

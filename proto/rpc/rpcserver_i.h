@@ -12,11 +12,12 @@
 #include "proto/rpc/rpcserver.h"
 
 enum {
-    RPCSERVER_HEADER_BYTES_MAX = 16 * 1024,    /* per request, counted as RFC 9113 10.5.1 */
+    RPCSERVER_HEADER_BYTES_MAX = 16 * 1024, /* per request, counted as RFC 9113 10.5.1 */
     RPCSERVER_STREAM_WINDOW = 256 * 1024,
     RPCSERVER_CONNECTION_WINDOW = 1024 * 1024,
-    RPCSERVER_QUEUED_MAX = 256 * 1024,         /* per call: rpccall_send says stop */
-    RPCSERVER_QUEUED_HARD_MAX = 16 * 1024 * 1024, /* per call: a handler that does not stop is cut */
+    RPCSERVER_QUEUED_MAX = 256 * 1024, /* per call: rpccall_send says stop */
+    RPCSERVER_QUEUED_HARD_MAX =
+        16 * 1024 * 1024,                       /* per call: a handler that does not stop is cut */
     RPCSERVER_BUFFERED_MAX = 256 * 1024 * 1024, /* request bytes of the whole server */
 };
 
@@ -35,7 +36,7 @@ struct srvconn {
     struct principal peer;
     uint32_t uid;
     bool local;
-    bool trusted;  /* a daemon of the grid, or root on the local socket */
+    bool trusted; /* a daemon of the grid, or root on the local socket */
     bool ended;
     bool admitted; /* it has a place */
     bool knocking; /* in the pot of handshakes; also one that was refused, until it is gone */
@@ -43,8 +44,8 @@ struct srvconn {
     struct srvconn *knock_prev, *knock_next;
     uint8_t drain_step; /* 0 none, 1 notice sent, 2 GOAWAY sent */
     struct event ev_age;
-    struct rpccall *calls;             /* open streams */
-    struct rpccall *todo, *todo_tail;  /* work for the end of the turn */
+    struct rpccall *calls;            /* open streams */
+    struct rpccall *todo, *todo_tail; /* work for the end of the turn */
     struct srvconn *prev, *next;
 };
 
@@ -65,7 +66,8 @@ size_t rpcserver_buffered (const struct rpcserver *server);
 struct connshare *rpcserver_shares (struct rpcserver *server);
 /* One line a second for whom it concerns. */
 void rpcserver_refusal_log (struct srvconn *conn, const char *why);
-void rpcserver_each (struct rpcserver *server, void (*fn) (struct srvconn *conn, void *arg), void *arg);
+void rpcserver_each (struct rpcserver *server, void (*fn) (struct srvconn *conn, void *arg),
+                     void *arg);
 /* Connections, also those that are lingering. For tests. */
 uint32_t rpcserver_connections (const struct rpcserver *server);
 

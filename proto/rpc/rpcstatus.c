@@ -21,7 +21,8 @@ static const struct {
     {ERR_INTERNAL, RPC_INTERNAL, false},
     {ERR_IO, RPC_INTERNAL, false},
     {ERR_NOMEM, RPC_RESOURCE_EXHAUSTED, false},
-    {ERR_UNSUPPORTED, RPC_UNIMPLEMENTED, false}, /* an older peer: nothing may be lost while it is replaced */
+    {ERR_UNSUPPORTED, RPC_UNIMPLEMENTED,
+     false}, /* an older peer: nothing may be lost while it is replaced */
     /* only from others, never sent by us */
     {ERR_UNAVAILABLE, RPC_CANCELLED, false},
     {ERR_INTERNAL, RPC_UNKNOWN, false},

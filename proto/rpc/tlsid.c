@@ -27,7 +27,7 @@ struct bundle {
     struct chainmemo *memo; /* chains found good by that store */
     EVP_PKEY *key;
     struct sigkey *sigkey; /* the same, to sign with */
-    STACK_OF (X509) *chain;
+    STACK_OF (X509) * chain;
     struct principal self;
     struct stat stat[FILE_COUNT];
 };
@@ -37,7 +37,7 @@ struct tlsid {
     struct bundle now;
 };
 
-static const char *const kind_names[] = {"none", "user", "site",     "meta",
+static const char *const kind_names[] = {"none", "user",     "site",  "meta",
                                          "bank", "operator", "agency"};
 
 const char *principal_kind_name (enum principal_kind kind)
@@ -175,8 +175,8 @@ out:
     return bio;
 }
 
-static STACK_OF (X509) *read_certs (const char *path, const char *what, struct stat *st,
-                                    struct err *err)
+static STACK_OF (X509) *
+    read_certs (const char *path, const char *what, struct stat *st, struct err *err)
 {
     STACK_OF (X509) *certs = NULL;
     BIO *bio = file_open (path, what, false, st, err);
@@ -214,8 +214,10 @@ static EVP_PKEY *read_key (const char *path, struct stat *st, struct err *err)
         return NULL;
     key = PEM_read_bio_PrivateKey (bio, NULL, no_passphrase, NULL);
     if (!key)
-        err_set (err, ERR_INVALID, "private key %s: no readable PEM key (encrypted ones are not "
-                 "supported)", path);
+        err_set (err, ERR_INVALID,
+                 "private key %s: no readable PEM key (encrypted ones are not "
+                 "supported)",
+                 path);
     ERR_clear_error ();
     BIO_free (bio);
     return key;
@@ -324,8 +326,7 @@ static void bundle_free (struct bundle *b)
 
 static int load_store (const struct tlsid *id, struct bundle *b, struct err *err)
 {
-    STACK_OF (X509) *cas =
-        read_certs (id->path[FILE_CA], "CA certificate", &b->stat[FILE_CA], err);
+    STACK_OF (X509) *cas = read_certs (id->path[FILE_CA], "CA certificate", &b->stat[FILE_CA], err);
     int rc = 0;
 
     if (!cas)
@@ -475,7 +476,7 @@ struct sigkey *tlsid_sigkey (struct tlsid *id)
     return id->now.sigkey;
 }
 
-STACK_OF (X509) *tlsid_chain (struct tlsid *id)
+STACK_OF (X509) * tlsid_chain (struct tlsid *id)
 {
     return id->now.chain;
 }

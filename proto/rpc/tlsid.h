@@ -57,7 +57,7 @@ SSL_CTX *tlsid_client_ctx (struct tlsid *id);
 X509_STORE *tlsid_store (struct tlsid *id);
 /* Chains that this store has found good; owned by id, a new one on reload. */
 struct chainmemo *tlsid_chainmemo (struct tlsid *id);
-struct sigkey *tlsid_sigkey (struct tlsid *id); /* of its key; owned by id, a new one on reload */
-STACK_OF (X509) *tlsid_chain (struct tlsid *id);   /* leaf first; owned by id */
+struct sigkey *tlsid_sigkey (struct tlsid *id);   /* of its key; owned by id, a new one on reload */
+STACK_OF (X509) * tlsid_chain (struct tlsid *id); /* leaf first; owned by id */
 
 #endif

@@ -68,7 +68,8 @@ static const char *moment (const ASN1_TIME *time, char out[MOMENT_MAX])
 {
     struct tm tm;
 
-    if (!time || !ASN1_TIME_to_tm (time, &tm) || !strftime (out, MOMENT_MAX, "%Y-%m-%dT%H:%M:%SZ", &tm))
+    if (!time || !ASN1_TIME_to_tm (time, &tm) ||
+        !strftime (out, MOMENT_MAX, "%Y-%m-%dT%H:%M:%SZ", &tm))
         out[0] = '\0';
     return out;
 }
@@ -90,13 +91,15 @@ static int of_not_yet (const char *peer, X509 *own, struct err *err)
     const ASN1_TIME *begin = own ? X509_get0_notBefore (own) : NULL;
 
     if (begin && X509_cmp_current_time (begin) > 0)
-        return err_set (err, ERR_UNAUTHENTIC,
-                        "the %s refused us: our certificate is valid from %s, and our clock shows %s: is that clock slow?",
-                        peer, moment (begin, from), our_clock (now));
-    return err_set (err, ERR_UNAUTHENTIC,
-                    "the %s refused us: our certificate is bad, or not valid yet by its clock (it is valid from %s, our clock "
-                    "shows %s)",
-                    peer, moment (begin, from), our_clock (now));
+        return err_set (
+            err, ERR_UNAUTHENTIC,
+            "the %s refused us: our certificate is valid from %s, and our clock shows %s: is that clock slow?",
+            peer, moment (begin, from), our_clock (now));
+    return err_set (
+        err, ERR_UNAUTHENTIC,
+        "the %s refused us: our certificate is bad, or not valid yet by its clock (it is valid from %s, our clock "
+        "shows %s)",
+        peer, moment (begin, from), our_clock (now));
 }
 
 static int of_peers_time (long verify, const char *who, struct err *err)
@@ -104,8 +107,12 @@ static int of_peers_time (long verify, const char *who, struct err *err)
     char now[MOMENT_MAX];
 
     if (verify == X509_V_ERR_CERT_HAS_EXPIRED)
-        return err_set (err, ERR_UNAUTHENTIC, "%s has expired, unless our clock is fast: it shows %s", who, our_clock (now));
-    return err_set (err, ERR_UNAUTHENTIC, "%s is not valid yet, so our clock may be slow: it shows %s", who, our_clock (now));
+        return err_set (err, ERR_UNAUTHENTIC,
+                        "%s has expired, unless our clock is fast: it shows %s", who,
+                        our_clock (now));
+    return err_set (err, ERR_UNAUTHENTIC,
+                    "%s is not valid yet, so our clock may be slow: it shows %s", who,
+                    our_clock (now));
 }
 
 /* The other side told us by an alert why it does not want us. */
@@ -121,8 +128,8 @@ static int of_alert (int alert, const char *peer, X509 *own, struct err *err)
                             "the %s says our certificate has expired, though it is valid until %s: "
                             "its clock or its revocation list (CRL) may be out of date",
                             peer, end);
-        return err_set (err, ERR_UNAUTHENTIC,
-                        "the %s refused us: our certificate has expired (%s)", peer, end);
+        return err_set (err, ERR_UNAUTHENTIC, "the %s refused us: our certificate has expired (%s)",
+                        peer, end);
     case SSL_AD_CERTIFICATE_REVOKED:
         return err_set (err, ERR_UNAUTHENTIC, "the %s refused us: our certificate was revoked",
                         peer);

@@ -28,8 +28,8 @@ struct position {
 static int read_position (struct store *store, const char *destination, struct position *out,
                           struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store, "SELECT next_seq, acked FROM outbox_state WHERE destination = ?1");
+    struct store_stmt *q =
+        store_stmt (store, "SELECT next_seq, acked FROM outbox_state WHERE destination = ?1");
     store_bind_text (q, 1, destination);
     int rc = store_step (q, err);
     if (rc < 0)
@@ -69,8 +69,8 @@ static int insert_message (struct store *store, const char *destination, uint64_
 static int key_waits (struct store *store, const char *destination, const struct uuid *key,
                       struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store, "SELECT 1 FROM outbox WHERE destination = ?1 AND key = ?2");
+    struct store_stmt *q =
+        store_stmt (store, "SELECT 1 FROM outbox WHERE destination = ?1 AND key = ?2");
     store_bind_text (q, 1, destination);
     store_bind_uuid (q, 2, key);
     int rc = store_step (q, err);
@@ -105,8 +105,8 @@ int outbox_append (struct store *store, const char *destination, const char *kin
     if (rc == 1)
         return err_set (err, ERR_EXISTS, "outbox: a message to %s with key %s waits already",
                         destination, uuid_format (key, text));
-    rc = insert_message (store, destination, at.next_seq, kind, key, payload, payload_len, now,
-                         err);
+    rc =
+        insert_message (store, destination, at.next_seq, kind, key, payload, payload_len, now, err);
     if (rc == 0 && seq_out)
         *seq_out = at.next_seq;
     return rc;
@@ -133,7 +133,8 @@ static int message_take (struct store_stmt *q, const char *destination, struct o
 }
 
 /* The first row of a SELECT of what is after a number to a destination; as store_step. */
-static int row_after (struct store_stmt *q, const char *destination, uint64_t after, struct err *err)
+static int row_after (struct store_stmt *q, const char *destination, uint64_t after,
+                      struct err *err)
 {
     store_bind_text (q, 1, destination);
     store_bind_int (q, 2, after > INT64_MAX ? INT64_MAX : (int64_t)after);
@@ -143,9 +144,9 @@ static int row_after (struct store_stmt *q, const char *destination, uint64_t af
 int outbox_next (struct store *store, const char *destination, uint64_t after,
                  struct outbox_message *out, struct err *err)
 {
-    struct store_stmt *q = store_stmt (
-        store, "SELECT seq, kind, key, created_us, payload FROM outbox"
-               " WHERE destination = ?1 AND seq > ?2 ORDER BY seq LIMIT 1");
+    struct store_stmt *q =
+        store_stmt (store, "SELECT seq, kind, key, created_us, payload FROM outbox"
+                           " WHERE destination = ?1 AND seq > ?2 ORDER BY seq LIMIT 1");
     int rc = row_after (q, destination, after, err);
     if (rc <= 0)
         return rc;
@@ -251,8 +252,8 @@ static int numbers_shift (struct store *store, const char *destination, uint64_t
                           uint64_t last, uint64_t by, struct err *err)
 {
     for (uint64_t seq = last; seq > above; seq--) {
-        struct store_stmt *q = store_stmt (
-            store, "UPDATE outbox SET seq = ?3 WHERE destination = ?1 AND seq = ?2");
+        struct store_stmt *q =
+            store_stmt (store, "UPDATE outbox SET seq = ?3 WHERE destination = ?1 AND seq = ?2");
         store_bind_text (q, 1, destination);
         store_bind_int (q, 2, (int64_t)seq);
         store_bind_int (q, 3, (int64_t)(seq + by));
@@ -270,8 +271,8 @@ int outbox_renumber (struct store *store, const char *destination, uint64_t base
     if (rc < 0 || base < at.next_seq)
         return rc;
     if (base >= INT64_MAX - OUTBOX_PENDING_MAX)
-        return err_set (err, ERR_LIMIT, "outbox: %s knows message %llu, which cannot be", destination,
-                        (unsigned long long)base);
+        return err_set (err, ERR_LIMIT, "outbox: %s knows message %llu, which cannot be",
+                        destination, (unsigned long long)base);
     uint64_t by = base - at.acked; /* the first that waits is the next after base */
     rc = numbers_shift (store, destination, at.acked, at.next_seq - 1, by, err);
     if (rc < 0)
@@ -296,7 +297,8 @@ int outbox_pending (struct store *store, const char *destination, uint64_t *coun
     time_us oldest = TIME_US_NONE;
     if (count > 0) {
         struct store_stmt *q = store_stmt (
-            store, "SELECT created_us FROM outbox WHERE destination = ?1 AND seq > ?2 ORDER BY seq LIMIT 1");
+            store,
+            "SELECT created_us FROM outbox WHERE destination = ?1 AND seq > ?2 ORDER BY seq LIMIT 1");
         store_bind_text (q, 1, destination);
         store_bind_int (q, 2, (int64_t)at.acked);
         rc = store_step (q, err);
@@ -321,9 +323,10 @@ int outbox_bury (struct store *store, const char *destination, uint64_t seq, int
     if (!store_in_transaction (store))
         return err_set (err, ERR_INTERNAL, "outbox: bury outside a transaction");
     struct store_stmt *q = store_stmt (
-        store, "INSERT INTO outbox_dead (destination, seq, kind, key, created_us, payload, code,"
-               " reason, died_us) SELECT destination, seq, kind, key, created_us, payload, ?3, ?4, ?5"
-               " FROM outbox WHERE destination = ?1 AND seq = ?2 RETURNING seq");
+        store,
+        "INSERT INTO outbox_dead (destination, seq, kind, key, created_us, payload, code,"
+        " reason, died_us) SELECT destination, seq, kind, key, created_us, payload, ?3, ?4, ?5"
+        " FROM outbox WHERE destination = ?1 AND seq = ?2 RETURNING seq");
     store_bind_text (q, 1, destination);
     store_bind_int (q, 2, (int64_t)seq);
     store_bind_int (q, 3, code);
@@ -376,12 +379,13 @@ int outbox_dead_count (struct store *store, const char *destination, uint64_t *o
     return 0;
 }
 
-int outbox_dead_forget (struct store *store, const char *destination, time_us before, uint32_t limit,
-                        struct err *err)
+int outbox_dead_forget (struct store *store, const char *destination, time_us before,
+                        uint32_t limit, struct err *err)
 {
     struct store_stmt *q = store_stmt (
-        store, "DELETE FROM outbox_dead WHERE destination = ?1 AND seq IN (SELECT seq FROM outbox_dead"
-               " WHERE destination = ?1 AND died_us < ?2 ORDER BY seq LIMIT ?3)");
+        store,
+        "DELETE FROM outbox_dead WHERE destination = ?1 AND seq IN (SELECT seq FROM outbox_dead"
+        " WHERE destination = ?1 AND died_us < ?2 ORDER BY seq LIMIT ?3)");
     store_bind_text (q, 1, destination);
     store_bind_int (q, 2, before);
     store_bind_int (q, 3, limit);

@@ -70,10 +70,11 @@ struct outbox_dead {
 /* The first with seq > after; 1, 0 or an error. Free it with outbox_dead_clear. */
 int outbox_dead_next (struct store *store, const char *destination, uint64_t after,
                       struct outbox_dead *out, struct err *err);
-int outbox_dead_count (struct store *store, const char *destination, uint64_t *out, struct err *err);
+int outbox_dead_count (struct store *store, const char *destination, uint64_t *out,
+                       struct err *err);
 /* Deletes at most limit of those that died before. */
-int outbox_dead_forget (struct store *store, const char *destination, time_us before, uint32_t limit,
-                        struct err *err);
+int outbox_dead_forget (struct store *store, const char *destination, time_us before,
+                        uint32_t limit, struct err *err);
 void outbox_dead_clear (struct outbox_dead *dead);
 
 /* How many wait, and since when (TIME_US_NONE when none); each may be NULL. */

@@ -24,8 +24,8 @@ static uint32_t outer_count (const struct row_table *table)
 /* ---- texts */
 
 /* Each column's name, outer keys first, of which the flags are as wanted; "name" or "name = ?n". */
-static void names (struct strbuf *sql, const struct row_table *table, bool outer, unsigned mask, unsigned wanted,
-                   const char *between, const char *equals)
+static void names (struct strbuf *sql, const struct row_table *table, bool outer, unsigned mask,
+                   unsigned wanted, const char *between, const char *equals)
 {
     uint32_t keys = outer_count (table), at = 0;
     for (uint32_t i = 0; i < keys + table->count; i++) {
@@ -56,7 +56,8 @@ static void insert_make (struct strbuf *sql, const struct row_table *table, enum
 }
 
 /* tail: of a SELECT. */
-static void sql_make (struct strbuf *sql, const struct row_table *table, enum row_how how, const char *tail)
+static void sql_make (struct strbuf *sql, const struct row_table *table, enum row_how how,
+                      const char *tail)
 {
     if (tail) {
         strbuf_puts (sql, "SELECT ");
@@ -72,7 +73,8 @@ static void sql_make (struct strbuf *sql, const struct row_table *table, enum ro
     }
 }
 
-static struct store_stmt *row_stmt (struct store *store, const struct row_table *table, enum row_how how, const char *tail)
+static struct store_stmt *row_stmt (struct store *store, const struct row_table *table,
+                                    enum row_how how, const char *tail)
 {
     const struct row_name name = {table, tail ? tail : &writes[how]};
     struct row_sql *known = NULL;
@@ -94,8 +96,7 @@ static struct store_stmt *row_stmt (struct store *store, const struct row_table 
 void store_rows_free (struct store *store)
 {
     struct row_sql *known, *next;
-    HASH_ITER (hh, store->rows, known, next)
-    {
+    HASH_ITER (hh, store->rows, known, next) {
         HASH_DEL (store->rows, known);
         free (known->sql);
         free (known);
@@ -126,7 +127,8 @@ static int64_t field_int (const struct row_column *column, const void *field)
     }
 }
 
-static void column_bind (struct store_stmt *q, int at, const struct row_column *column, const char *row)
+static void column_bind (struct store_stmt *q, int at, const struct row_column *column,
+                         const char *row)
 {
     const void *field = row + column->offset;
     switch (column->type) {
@@ -146,7 +148,8 @@ static void column_bind (struct store_stmt *q, int at, const struct row_column *
     case ROW_BLOB:
     case ROW_LENT:
         if (field_pointer (field) || column->flags & ROW_NOT_NULL)
-            store_bind_blob (q, at, field_pointer (field), *(const size_t *)(const void *)(row + column->size));
+            store_bind_blob (q, at, field_pointer (field),
+                             *(const size_t *)(const void *)(row + column->size));
         break;
     default:
         store_bind_int (q, at, field_int (column, field));
@@ -154,8 +157,8 @@ static void column_bind (struct store_stmt *q, int at, const struct row_column *
     }
 }
 
-int store_row_write (struct store *store, const struct row_table *table, enum row_how how, const int64_t *outer,
-                     const void *row, struct err *err)
+int store_row_write (struct store *store, const struct row_table *table, enum row_how how,
+                     const int64_t *outer, const void *row, struct err *err)
 {
     struct store_stmt *q = row_stmt (store, table, how, NULL);
     uint32_t keys = outer_count (table);
@@ -169,7 +172,8 @@ int store_row_write (struct store *store, const struct row_table *table, enum ro
 
 /* ---- taking */
 
-struct store_stmt *store_row_select (struct store *store, const struct row_table *table, const char *tail)
+struct store_stmt *store_row_select (struct store *store, const struct row_table *table,
+                                     const char *tail)
 {
     return row_stmt (store, table, ROW_HOWS, tail);
 }
@@ -184,8 +188,8 @@ static void *copy_of (struct arena *arena, const void *bytes, size_t len)
     return copy;
 }
 
-static int bytes_take (struct store_stmt *q, int at, const struct row_table *table, const struct row_column *column,
-                       void *field, struct err *err)
+static int bytes_take (struct store_stmt *q, int at, const struct row_table *table,
+                       const struct row_column *column, void *field, struct err *err)
 {
     size_t len = 0;
     const void *bytes = store_col_blob (q, at, &len);
@@ -193,12 +197,13 @@ static int bytes_take (struct store_stmt *q, int at, const struct row_table *tab
     if (len)
         memcpy (field, bytes, len < column->size ? len : column->size);
     return len == column->size ? 0
-                               : err_set (err, ERR_IO, "%s.%s is damaged: %zu bytes, not %zu", table->name, column->name, len,
-                                          column->size);
+                               : err_set (err, ERR_IO, "%s.%s is damaged: %zu bytes, not %zu",
+                                          table->name, column->name, len, column->size);
 }
 
-static int column_take (struct store_stmt *q, int at, const struct row_table *table, const struct row_column *column,
-                        struct arena *arena, char *row, struct err *err)
+static int column_take (struct store_stmt *q, int at, const struct row_table *table,
+                        const struct row_column *column, struct arena *arena, char *row,
+                        struct err *err)
 {
     void *field = row + column->offset;
     const char *text;
@@ -242,12 +247,14 @@ static int column_take (struct store_stmt *q, int at, const struct row_table *ta
     return 0;
 }
 
-int store_row_take (struct store_stmt *q, const struct row_table *table, struct arena *arena, void *row, struct err *err)
+int store_row_take (struct store_stmt *q, const struct row_table *table, struct arena *arena,
+                    void *row, struct err *err)
 {
     uint32_t keys = outer_count (table);
     int rc = 0;
     for (uint32_t i = 0; i < table->count; i++) {
-        int taken = column_take (q, (int)(keys + i), table, &table->column[i], arena, row, rc ? NULL : err);
+        int taken =
+            column_take (q, (int)(keys + i), table, &table->column[i], arena, row, rc ? NULL : err);
         rc = rc ? rc : taken;
     }
     return rc;

@@ -102,7 +102,8 @@ int store_commit (struct store *store, struct err *err)
     if (!store_in_transaction (store))
         return err_set (err, ERR_INTERNAL, "database %s: no transaction is open to commit",
                         store->path);
-    reset_all (store); /* a statement left on a row would keep the commit from ending the transaction */
+    reset_all (
+        store); /* a statement left on a row would keep the commit from ending the transaction */
     int rc = store_run (store_stmt (store, "COMMIT"), err);
     if (rc < 0)
         store_rollback (store);
@@ -183,8 +184,10 @@ static int setup (struct store *store, const char *const *steps, struct err *err
     if (!wal)
         return err_set (err, ERR_IO, "database %s: write-ahead logging is not possible there",
                         store->path);
-    rc = store_exec (store, "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
-                            "PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF", err);
+    rc = store_exec (store,
+                     "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
+                     "PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF",
+                     err);
     return rc < 0 ? rc : migrate (store, steps, err);
 }
 
@@ -252,7 +255,8 @@ int store_sync (struct store *store, struct err *err)
         !wal || !wal->pMethods || store->sync_failed ||
         wal->pMethods->xSync (wal, SQLITE_SYNC_NORMAL) != SQLITE_OK) {
         store->sync_failed = true;
-        return err_set (err, ERR_IO, "database %s: what was written cannot be made durable", store->path);
+        return err_set (err, ERR_IO, "database %s: what was written cannot be made durable",
+                        store->path);
     }
     store->unsynced = false;
     return 0;
@@ -264,8 +268,7 @@ void store_close (struct store *store)
         return;
     struct store_stmt *s, *next;
     store_rows_free (store);
-    HASH_ITER (hh, store->stmts, s, next)
-    {
+    HASH_ITER (hh, store->stmts, s, next) {
         HASH_DEL (store->stmts, s);
         sqlite3_finalize (s->stmt);
         free (s->sql);

@@ -41,7 +41,8 @@ int store_relax (struct store *store, struct err *err);
 /* From now on a commit is whole or not at all, and outlives a kill -9, but may be lost with the machine until
  * store_sync has returned 0: for a daemon that lets nothing out before it. */
 int store_defer (struct store *store, struct err *err);
-bool store_unsynced (const struct store *store); /* something was committed since the last store_sync */
+bool store_unsynced (
+    const struct store *store); /* something was committed since the last store_sync */
 /* After a failure what the disk has is not known, and every later call fails as well. */
 int store_sync (struct store *store, struct err *err);
 
@@ -80,7 +81,7 @@ bool store_col_is_null (struct store_stmt *stmt, int at);
 /* For who copies rows as they are. The names also before the first step. */
 enum store_kind { STORE_NULL, STORE_INT, STORE_TEXT, STORE_BLOB };
 enum store_kind store_col_kind (struct store_stmt *stmt, int at);
-int store_col_count (struct store_stmt *stmt);                /* 0 after a failed store_stmt */
+int store_col_count (struct store_stmt *stmt); /* 0 after a failed store_stmt */
 const char *store_col_name (struct store_stmt *stmt, int at);
 
 int64_t store_last_id (struct store *store); /* rowid of the last insert */

@@ -25,10 +25,10 @@ struct row_sql {
 
 struct store_stmt {
     struct store *store;
-    char *sql;           /* owned; key */
-    sqlite3_stmt *stmt;  /* NULL when it could not be prepared */
-    bool in_progress;    /* stepped to a row and not reset */
-    struct err failed;   /* the first error; told by the next step */
+    char *sql;          /* owned; key */
+    sqlite3_stmt *stmt; /* NULL when it could not be prepared */
+    bool in_progress;   /* stepped to a row and not reset */
+    struct err failed;  /* the first error; told by the next step */
     UT_hash_handle hh;
 };
 

@@ -73,9 +73,9 @@ void store_bind_blob (struct store_stmt *stmt, int at, const void *bytes, size_t
 {
     /* A NULL pointer would bind NULL; an empty blob is not NULL. */
     if (usable (stmt))
-        keep_error (stmt, len == 0 ? sqlite3_bind_zeroblob (stmt->stmt, at, 0)
-                                   : sqlite3_bind_blob64 (stmt->stmt, at, bytes, len,
-                                                          SQLITE_TRANSIENT));
+        keep_error (stmt, len == 0
+                              ? sqlite3_bind_zeroblob (stmt->stmt, at, 0)
+                              : sqlite3_bind_blob64 (stmt->stmt, at, bytes, len, SQLITE_TRANSIENT));
 }
 
 void store_bind_uuid (struct store_stmt *stmt, int at, const struct uuid *uuid)

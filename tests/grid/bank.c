@@ -95,9 +95,11 @@ static void on_quote (void *self, struct rpccall *call, const ProtobufCMessage *
 static bool given_up (const struct hold *hold)
 {
     struct svc *svc = svc_of (machine_find (hold->site));
-    struct site_job *job = svc ? svc_job (svc, strtoull (strchr (hold->job, '.') + 1, NULL, 10)) : NULL;
-    return !job || (hold_of (job->rec.hold_id) != hold &&
-                    (!job->rec.hold_asked || memcmp (job->rec.hold_key, hold->key, sizeof hold->key) != 0));
+    struct site_job *job =
+        svc ? svc_job (svc, strtoull (strchr (hold->job, '.') + 1, NULL, 10)) : NULL;
+    return !job ||
+           (hold_of (job->rec.hold_id) != hold &&
+            (!job->rec.hold_asked || memcmp (job->rec.hold_key, hold->key, sizeof hold->key) != 0));
 }
 
 /* Of the hand-overs, as the real one makes it from its database. */
@@ -110,7 +112,8 @@ static void on_handover_key (void *self, struct rpccall *call, const ProtobufCMe
     struct handover_key key;
     (void)self;
     (void)message;
-    handover_derive (secret, rpccall_peer (call)->grid, rpccall_peer (call)->name, handover_number (clock_now_us ()), &key);
+    handover_derive (secret, rpccall_peer (call)->grid, rpccall_peer (call)->name,
+                     handover_number (clock_now_us ()), &key);
     item.key = key.number;
     item.begins_us = handover_begins (key.number);
     item.ends_us = handover_ends (key.number);
@@ -124,15 +127,18 @@ static void on_handover_key (void *self, struct rpccall *call, const ProtobufCMe
 static bool handed_over (const struct rpccall *call, const Nui__Bank__V1__HoldRequest *r)
 {
     const Nui__Common__V1__HandOver *given = r->envelope->handover;
-    struct handover about = {.grid = rpccall_peer (call)->grid, .site = rpccall_peer (call)->name,
+    struct handover about = {.grid = rpccall_peer (call)->grid,
+                             .site = rpccall_peer (call)->name,
                              .component = r->component};
     struct err err = {0};
-    Nui__Common__V1__Job *job = nui__common__v1__job__unpack (NULL, r->envelope->body.len, r->envelope->body.data);
+    Nui__Common__V1__Job *job =
+        nui__common__v1__job__unpack (NULL, r->envelope->body.len, r->envelope->body.data);
     CHECK (job && given, "(vi) %s asks for a hold for what nobody gave it", r->site_job_id);
     about.uuid = job->uuid;
     sha256 (r->envelope->body.data, r->envelope->body.len, about.hash);
     bool ended = given->expires_us <= clock_now_us ();
-    CHECK (handover_check (secret, given, &about, ended ? given->expires_us - 1 : clock_now_us (), &err) == 0,
+    CHECK (handover_check (secret, given, &about, ended ? given->expires_us - 1 : clock_now_us (),
+                           &err) == 0,
            "(vi) %s asks for a hold: %s", r->site_job_id, err.text);
     nui__common__v1__job__free_unpacked (job, NULL);
     return !ended;

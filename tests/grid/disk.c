@@ -50,7 +50,7 @@ static uint64_t temporary_number;
 static union chunk {
     union chunk *next;
     uint8_t at[CHUNK];
-} *spare;
+} * spare;
 
 static void reserve (struct bytes *b, size_t size)
 {
@@ -468,7 +468,8 @@ void disk_open (void)
 {
     /* One thread; nobody asks what it uses. */
     if (sqlite3_config (SQLITE_CONFIG_SINGLETHREAD) != SQLITE_OK ||
-        sqlite3_config (SQLITE_CONFIG_MEMSTATUS, 0) != SQLITE_OK || sqlite3_initialize () != SQLITE_OK || sqlite3_vfs_register (&vfs, 1) != SQLITE_OK)
+        sqlite3_config (SQLITE_CONFIG_MEMSTATUS, 0) != SQLITE_OK ||
+        sqlite3_initialize () != SQLITE_OK || sqlite3_vfs_register (&vfs, 1) != SQLITE_OK)
         abort ();
 }
 
@@ -477,8 +478,7 @@ void disk_open (void)
 void disk_crash (struct machine *machine)
 {
     struct memfile *file, *next;
-    HASH_ITER (hh, files, file, next)
-    {
+    HASH_ITER (hh, files, file, next) {
         if (file->owner != machine)
             continue;
         if (sim_chance (50))
@@ -530,7 +530,7 @@ void disk_clear (void)
 {
     struct memfile *file, *next;
     HASH_ITER (hh, files, file, next)
-    file_free (file);
+        file_free (file);
 }
 
 void disk_close (void)

@@ -4,7 +4,7 @@ enum fault { CRASH_STEP, CRASH_NOW, CUT, DISK_FULL, CLOCK, NODE_LOST, OUTAGE, FA
 
 static struct {
     duration_us until;
-    uint32_t kinds; /* bits of enum fault that this seed knows */
+    uint32_t kinds;                    /* bits of enum fault that this seed knows */
     duration_us stepped[MACHINES_MAX]; /* by so much each clock */
     struct todo next;
 } f;
@@ -59,8 +59,8 @@ static void clock_step (struct machine *machine, duration_us by)
 
 static void strike (enum fault fault)
 {
-    static const char *const name[FAULTS] = {"crash at a durable step", "crash", "cut", "full disk",
-                                             "clock", "node lost", "outage"};
+    static const char *const name[FAULTS] = {
+        "crash at a durable step", "crash", "cut", "full disk", "clock", "node lost", "outage"};
     struct machine *machine = victim (fault == CRASH_STEP || fault == DISK_FULL);
     coverage_count ("fault %s", name[fault]);
     switch (fault) {

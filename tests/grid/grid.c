@@ -22,8 +22,8 @@ static const char *const meta_names[] = {"meta1", "meta2", "meta3", "meta4", "me
 
 struct grid_world w;
 
-static char *folder;  /* of the keys, and all else below it */
-static char own[96];  /* of this process's machines */
+static char *folder; /* of the keys, and all else below it */
+static char own[96]; /* of this process's machines */
 static pid_t opened_by;
 static struct testca *ca;
 static struct tlsid *identity[16];
@@ -68,7 +68,8 @@ static void *local_start (struct machine *machine, struct err *err)
         len += snprintf (text + len, sizeof text - (size_t)len, " %s:1", meta_names[m]);
     cred_names_init (&local->names);
     for (uint32_t m = 0; w.shape.group && m < w.shape.metas; m++)
-        len += snprintf (text + len, sizeof text - (size_t)len, "%s %s", m ? "" : "\nMETAGROUP", meta_names[m]);
+        len += snprintf (text + len, sizeof text - (size_t)len, "%s %s", m ? "" : "\nMETAGROUP",
+                         meta_names[m]);
     local->conf = conf_parse (text, (size_t)len, "simulated", err);
     if (!local->conf || settings_read (local->conf, &local->names, -1, &local->settings, err))
         sim_fail ("configuration: %s", err->text);
@@ -111,9 +112,8 @@ static void *meta_start (struct machine *machine, struct err *err)
         len += snprintf (text + len, sizeof text - (size_t)len, "SITECFG[%s] SERVER=%s:1\n",
                          site_names[s], site_names[s]);
     for (uint32_t m = 0; w.shape.group && m < w.shape.metas; m++)
-        len += snprintf (text + len, sizeof text - (size_t)len,
-                         "%sMETACFG[%s] SERVER=%s:1\n", m ? "" : "TAKEOVERTIME 6\n", meta_names[m],
-                         meta_names[m]);
+        len += snprintf (text + len, sizeof text - (size_t)len, "%sMETACFG[%s] SERVER=%s:1\n",
+                         m ? "" : "TAKEOVERTIME 6\n", meta_names[m], meta_names[m]);
     meta->conf = conf_parse (text, (size_t)len, "simulated", err);
     meta->config = meta->conf ? metad_config_read (meta->conf, err) : NULL;
     if (!meta->config)
@@ -172,7 +172,8 @@ void grid_open (void)
 {
     char path[256];
     if (!getenv ("TMPDIR") && access ("/dev/shm", W_OK) == 0)
-        setenv ("TMPDIR", "/dev/shm", 1); /* statistics are files, and nobody's disk is to wait for them */
+        setenv ("TMPDIR", "/dev/shm",
+                1); /* statistics are files, and nobody's disk is to wait for them */
     folder = testca_dir ();
     opened_by = getpid ();
     snprintf (own, sizeof own, "%s", folder);
@@ -242,8 +243,7 @@ static void meta_format (struct machine *machine)
 
 static void machine_make (const char *name, enum principal_kind kind, const struct program *program)
 {
-    struct machine *machine =
-        machine_add (name, kind, program, identity_of (kind, name));
+    struct machine *machine = machine_add (name, kind, program, identity_of (kind, name));
     snprintf (machine->dir, sizeof machine->dir, "%s/%s", own, name);
     if (mkdir (machine->dir, 0700) && errno != EEXIST)
         sim_fail ("%s: %s", machine->dir, strerror (errno));
@@ -355,8 +355,8 @@ static void members_tell (void)
                 grid_ask_at (j, sim.machine[i].name);
         if (!grid_until (all_over, NULL, 600 * SEC))
             for (uint32_t j = 0; j < w.job_count; j++)
-                CHECK (w.job[j].over, "%s does not know that job %u (%s) has ended: %d %s", sim.machine[i].name, j,
-                       w.job[j].id, (int)w.job[j].state, w.job[j].reason);
+                CHECK (w.job[j].over, "%s does not know that job %u (%s) has ended: %d %s",
+                       sim.machine[i].name, j, w.job[j].id, (int)w.job[j].state, w.job[j].reason);
     }
 }
 

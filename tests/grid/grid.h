@@ -17,7 +17,13 @@
 #include "proto/nui/v1/local.pb-c.h"
 #include "proto/nui/v1/meta.pb-c.h"
 
-enum { GRID_NODE_PROCS = 2, GRID_LICENCES = 7, GRID_JOBS_MAX = 32, GRID_PARTS_MAX = 4, GRID_SITES_MAX = 4 };
+enum {
+    GRID_NODE_PROCS = 2,
+    GRID_LICENCES = 7,
+    GRID_JOBS_MAX = 32,
+    GRID_PARTS_MAX = 4,
+    GRID_SITES_MAX = 4
+};
 
 /* What a user asks for. */
 struct grid_ask {

@@ -62,12 +62,13 @@ static void licences_check (const struct ujob *launched)
     for (uint32_t i = 0; i < w.placed_count && launched->licences; i++) {
         const struct placed *placed = &w.placed[i];
         const struct ujob *job = &w.job[placed->job];
-        if (placed->launched && !placed->ended && (w.shape.group || strcmp (job->meta, launched->meta) == 0))
+        if (placed->launched && !placed->ended &&
+            (w.shape.group || strcmp (job->meta, launched->meta) == 0))
             used += job->licences;
     }
     coverage_add ("total launches with licences", launched->licences > 0);
-    CHECK (used <= GRID_LICENCES, "%u licences are in use, there are %d, when %s starts", used, GRID_LICENCES,
-           launched->id);
+    CHECK (used <= GRID_LICENCES, "%u licences are in use, there are %d, when %s starts", used,
+           GRID_LICENCES, launched->id);
 }
 
 void grid_on_launch (struct machine *site, const char *site_job_id)
@@ -81,7 +82,8 @@ void grid_on_launch (struct machine *site, const char *site_job_id)
     CHECK (job->running == 0 || (placed->coallocated && memcmp (job->txn, placed->txn, 16) == 0),
            "(i) job %u (%s) runs as %s while it runs elsewhere", placed->job, job->id, site_job_id);
     if (placed->coallocated && job->resubmit && memcmp (job->txn, placed->txn, 16) != 0)
-        memset (job->ended_well, 0, sizeof job->ended_well); /* a lost one is run again as a whole */
+        memset (job->ended_well, 0,
+                sizeof job->ended_well); /* a lost one is run again as a whole */
     CHECK (!job->ended_well[placed->part], "job %u (%s) part %u runs again after it completed",
            placed->job, job->id, placed->part);
     for (uint32_t i = 0; i < w.answer_count; i++)
@@ -126,8 +128,8 @@ static struct answers *answers_of (struct machine *site, const Nui__Local__V1__P
     return a;
 }
 
-static const char *const counted[] = {"Query", "Prepare", "Commit", "Abort",  "Ready",
-                                      "Start", "Release", "Submit", "Report", "Quote", "Hold", NULL};
+static const char *const counted[] = {"Query",   "Prepare", "Commit", "Abort", "Ready", "Start",
+                                      "Release", "Submit",  "Report", "Quote", "Hold",  NULL};
 
 /* (iv) */
 void invariants_reply (struct machine *server, const char *method, const ProtobufCMessage *request,
@@ -194,20 +196,20 @@ static uint32_t tasks_on (const char *placement, const char *host, size_t len)
     return tasks;
 }
 
-static void promised_twice (const struct svc *svc, const struct site_job *job, const char *host, size_t len,
-                            uint32_t used)
+static void promised_twice (const struct svc *svc, const struct site_job *job, const char *host,
+                            size_t len, uint32_t used)
 {
     char who[512] = "";
     time_us from, to, other_from, other_to;
     span_of (job, &from, &to);
     for (const struct site_job *o = svc->jobs; o; o = o->hh.next)
-        if (span_of (o, &other_from, &other_to) && other_from <= from && from + launch_slack < other_to &&
-            tasks_on (o->rec.placement, host, len))
-            snprintf (who + strlen (who), sizeof who - strlen (who), " %" PRIu64 " (%.3f to %.3f s)",
-                      o->rec.number, (double)(other_from - sim.epoch) / 1e6,
-                      (double)(other_to - sim.epoch) / 1e6);
-    sim_fail ("(v) %.*s has %u processors promised when %s.%" PRIu64 " begins:%s", (int)len, host, used,
-              svc->site, job->rec.number, who);
+        if (span_of (o, &other_from, &other_to) && other_from <= from &&
+            from + launch_slack < other_to && tasks_on (o->rec.placement, host, len))
+            snprintf (who + strlen (who), sizeof who - strlen (who),
+                      " %" PRIu64 " (%.3f to %.3f s)", o->rec.number,
+                      (double)(other_from - sim.epoch) / 1e6, (double)(other_to - sim.epoch) / 1e6);
+    sim_fail ("(v) %.*s has %u processors promised when %s.%" PRIu64 " begins:%s", (int)len, host,
+              used, svc->site, job->rec.number, who);
 }
 
 /* (v): at the moment at which one begins, all that overlap it for longer than a launch may take fit
@@ -247,7 +249,8 @@ void invariants_step (void)
         }
         /* Only what ran may have changed, or the bank. */
         bool changed = machine->ran;
-        for (const struct site_job *job = svc && (changed || bank) ? svc->jobs : NULL; job; job = job->hh.next) {
+        for (const struct site_job *job = svc && (changed || bank) ? svc->jobs : NULL; job;
+             job = job->hh.next) {
             bool held = job->rec.state == STORE_JOB_RUNNING ||
                         (job->part && (job->part->rec.state == STORE_PART_PREPARED ||
                                        job->part->rec.state == STORE_PART_FIRM));

@@ -44,7 +44,8 @@ static void submit (void *arg)
     if (sim_chance (60))
         ask.parts = 2 + (uint32_t)sim_below (count > 2 ? 2 : 1);
     ask.walltime = (8 + (duration_us)sim_below (32)) * SEC;
-    if (plan->shape->meta_lines == licences && sim_chance (60)) /* a member of the group gives out 2 or 3 */
+    if (plan->shape->meta_lines == licences &&
+        sim_chance (60)) /* a member of the group gives out 2 or 3 */
         ask.licences = plan->shape->group ? 1 : 1 + (uint32_t)sim_below (GRID_LICENCES / ask.parts);
     if (sim_chance (10))
         ask.not_after = (20 + (duration_us)sim_below (80)) * SEC;
@@ -105,7 +106,8 @@ static void world (uint64_t seed)
         plan[j].cancel = (struct todo){.fn = cancel, .arg = &plan[j]};
         todo_set (&plan[j].todo, sim.now + (time_us)sim_below (40 * SEC));
     }
-    grid_until (all_over, NULL, faults + 30 * SEC); /* by then it has healed, and the last cut is mended */
+    grid_until (all_over, NULL,
+                faults + 30 * SEC); /* by then it has healed, and the last cut is mended */
     faults_end ();
     grid_finish ();
 }
@@ -118,8 +120,9 @@ struct options {
 
 static void usage (void)
 {
-    fprintf (stderr, "usage: grid_sim [--groups] [--coverage] [--reach FILE] [SEEDS [FIRST [PROCESSES]]]\n"
-                     "       grid_sim --scenarios [NAME]\n");
+    fprintf (stderr,
+             "usage: grid_sim [--groups] [--coverage] [--reach FILE] [SEEDS [FIRST [PROCESSES]]]\n"
+             "       grid_sim --scenarios [NAME]\n");
     exit (2);
 }
 
@@ -146,13 +149,14 @@ static void summary (uint64_t worlds, long seconds)
 {
     printf ("%" PRIu64 " worlds in %ld s: jobs %" PRIu64 " completed, %" PRIu64 " failed, %" PRIu64
             " cancelled, %" PRIu64 " refused; %" PRIu64 " launches (%" PRIu64
-            " with licences), %" PRIu64 " crashes, %" PRIu64
-            " durable steps, %" PRIu64 " messages, %" PRIu64 " events\n",
-            worlds, seconds, coverage_of ("total jobs GRID_COMPLETED"), coverage_of ("total jobs GRID_FAILED"),
-            coverage_of ("total jobs GRID_CANCELLED"), coverage_of ("total jobs GRID_REFUSED"),
-            coverage_of ("total launches"), coverage_of ("total launches with licences"),
-            coverage_of ("total crashes"), coverage_of ("total durable steps"),
-            coverage_of ("total messages"), coverage_of ("total events"));
+            " with licences), %" PRIu64 " crashes, %" PRIu64 " durable steps, %" PRIu64
+            " messages, %" PRIu64 " events\n",
+            worlds, seconds, coverage_of ("total jobs GRID_COMPLETED"),
+            coverage_of ("total jobs GRID_FAILED"), coverage_of ("total jobs GRID_CANCELLED"),
+            coverage_of ("total jobs GRID_REFUSED"), coverage_of ("total launches"),
+            coverage_of ("total launches with licences"), coverage_of ("total crashes"),
+            coverage_of ("total durable steps"), coverage_of ("total messages"),
+            coverage_of ("total events"));
 }
 
 /* 0: all is well. */
@@ -160,7 +164,8 @@ static int worlds_run (const struct options *o)
 {
     struct timespec begun, now;
     long processors = sysconf (_SC_NPROCESSORS_ONLN);
-    uint32_t processes = (uint32_t)(o->processes ? o->processes : (uint64_t)(processors > 0 ? processors : 1));
+    uint32_t processes =
+        (uint32_t)(o->processes ? o->processes : (uint64_t)(processors > 0 ? processors : 1));
     uint64_t failures = 0;
     if (processes > WORKERS_MAX)
         processes = WORKERS_MAX;

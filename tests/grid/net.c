@@ -9,7 +9,7 @@
 
 struct rpcclient {
     struct machine *machine;
-    char target[64]; /* a machine's name */
+    char target[64];         /* a machine's name */
     struct principal server; /* which its certificate says, too */
     struct rpccallout *calls;
 };
@@ -73,7 +73,8 @@ static duration_us delay (const char *method, const char *what)
 }
 
 /* Whether it does not arrive. */
-static bool is_lost (const struct machine *from, const struct machine *to, const char *method, const char *what)
+static bool is_lost (const struct machine *from, const struct machine *to, const char *method,
+                     const char *what)
 {
     bool cut = sim.cut[machine_index (from)][machine_index (to)];
     if (!cut && !sim_chance (sim.loss_percent))
@@ -100,8 +101,8 @@ static struct rpccallout *callout_find (uint64_t number)
 static void callout_end (struct rpccallout *out, enum rpc_status status, const char *message,
                          const ProtobufCMessage *reply)
 {
-    struct rpc_result result = {.status = status, .message = message ? message : "", .reply = reply,
-                                .answered = true};
+    struct rpc_result result = {
+        .status = status, .message = message ? message : "", .reply = reply, .answered = true};
     todo_drop (&out->deadline);
     for (size_t i = 0; i < callout_count; i++)
         if (callouts[i] == out)
@@ -121,7 +122,8 @@ static void deadline_passed (void *arg)
 static bool gate_passed (const struct machine *machine)
 {
     struct err err = {0};
-    return !machine->dying && (!machine->gate || machine->gate->open (machine->gate->self, &err) == 0) &&
+    return !machine->dying &&
+           (!machine->gate || machine->gate->open (machine->gate->self, &err) == 0) &&
            !machine->dying;
 }
 
@@ -157,8 +159,9 @@ static void answer_arrives (void *arg)
 }
 
 /* from NULL: it is the transport itself that tells. */
-static void answer_send (struct machine *from, struct machine *caller, uint64_t callout, const char *method,
-                         enum rpc_status status, const char *message, const ProtobufCMessage *reply)
+static void answer_send (struct machine *from, struct machine *caller, uint64_t callout,
+                         const char *method, enum rpc_status status, const char *message,
+                         const ProtobufCMessage *reply)
 {
     struct answer *a = must (calloc (1, sizeof *a));
     *a = (struct answer){.caller = caller, .callout = callout, .status = status};
@@ -199,7 +202,8 @@ static void call_end (struct rpccall *call, enum rpc_status status, const char *
     if (gate_passed (server)) {
         if (reply && sim.on_reply)
             sim.on_reply (server, method_name (call), call->request, reply);
-        answer_send (server, call->caller, call->callout, method_name (call), status, message, reply);
+        answer_send (server, call->caller, call->callout, method_name (call), status, message,
+                     reply);
     }
     call_free (call);
 }

@@ -74,7 +74,8 @@ static void tell (void *arg)
 static void tell_soon (struct run *run, enum rm_event_kind kind)
 {
     struct told *told;
-    if (!run->watched || run->life != run->site->life) /* while it starts, too; not once it is dead: todo_once */
+    if (!run->watched ||
+        run->life != run->site->life) /* while it starts, too; not once it is dead: todo_once */
         return;
     told = malloc (sizeof *told);
     if (!told)

@@ -80,7 +80,8 @@ bool launched (void *arg)
     return grid_launches (*(uint32_t *)arg) > 0;
 }
 
-void slide (void (*strike) (struct machine *server), const char *server, const char *method, uint32_t after)
+void slide (void (*strike) (struct machine *server), const char *server, const char *method,
+            uint32_t after)
 {
     struct grid_ask full = {.parts = 1, .tasks = {4}, .sites = {"alpha"}, .walltime = 600 * SEC};
     struct grid_ask ask = scenario_pair;
@@ -104,7 +105,8 @@ static struct {
     void (*strike) (struct machine *server);
 } then;
 
-void then_strike_at (const char *server, const char *method, void (*strike) (struct machine *server))
+void then_strike_at (const char *server, const char *method,
+                     void (*strike) (struct machine *server))
 {
     then.server = server;
     then.method = method;

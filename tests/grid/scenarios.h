@@ -15,15 +15,18 @@ struct scenario {
 extern const struct scenario scenarios_one[], scenarios_group[];
 
 extern const struct grid_ask scenario_pair; /* at alpha and beta */
-extern const struct grid_ask scenario_long; /* at beta or gamma; given to the other when the site is lost */
+extern const struct grid_ask
+    scenario_long; /* at beta or gamma; given to the other when the site is lost */
 
 /* When that server answers that method for the (after + 1)th time. */
-void strike_at (const char *server, const char *method, uint32_t after, void (*strike) (struct machine *server));
+void strike_at (const char *server, const char *method, uint32_t after,
+                void (*strike) (struct machine *server));
 bool hit_struck (void *arg);
 void server_dies (struct machine *server);
 /* A strike: a node of the server goes; then as then_strike_at was told before. */
 void node_goes_first (struct machine *server);
-void then_strike_at (const char *server, const char *method, void (*strike) (struct machine *server));
+void then_strike_at (const char *server, const char *method,
+                     void (*strike) (struct machine *server));
 
 /* Conditions of grid_until; arg of launched: the job. */
 bool nothing_held (void *arg);
@@ -34,6 +37,7 @@ void expect_over (uint32_t job, duration_us limit);
 void expect (uint32_t job, Nui__Meta__V1__GridJobState state);
 /* alpha is full for ten minutes by its limit, and frees up once the group has its place after that: it has
  * to be through long before. */
-void slide (void (*strike) (struct machine *server), const char *server, const char *method, uint32_t after);
+void slide (void (*strike) (struct machine *server), const char *server, const char *method,
+            uint32_t after);
 
 #endif

@@ -43,8 +43,8 @@ static void all_show (uint32_t job, Nui__Meta__V1__GridJobState state)
 }
 
 /* It strikes; the others bring the job to its end and tell of it; who comes back shows that. */
-static void the_others_finish (const char *server, const char *method, void (*strike) (struct machine *server),
-                               const struct grid_ask *ask)
+static void the_others_finish (const char *server, const char *method,
+                               void (*strike) (struct machine *server), const struct grid_ask *ask)
 {
     sim_run (sim.now + 10 * SEC); /* past the first TAKEOVERTIME, in which nobody takes anything */
     strike_at (server, method, 0, strike);
@@ -52,8 +52,8 @@ static void the_others_finish (const char *server, const char *method, void (*st
     CHECK (grid_until (hit_struck, NULL, 60 * SEC), "%s never answered %s", server, method);
     grid_ask_at (job, "meta2");
     expect (job, COMPLETED);
-    CHECK (grid_until (nothing_held, NULL, 60 * SEC), "alpha keeps %u, beta %u, the bank %u", grid_parts ("alpha"),
-           grid_parts ("beta"), bank_holds_open ());
+    CHECK (grid_until (nothing_held, NULL, 60 * SEC), "alpha keeps %u, beta %u, the bank %u",
+           grid_parts ("alpha"), grid_parts ("beta"), bank_holds_open ());
     grid_heal ();
     all_show (job, COMPLETED);
     CHECK (grid_launches (job) == ask->parts, "%u launches", grid_launches (job));
@@ -92,7 +92,8 @@ static void group_loses_coordinator_between_starts (void)
     the_others_finish ("alpha", "Start", meta1_is_lost, &scenario_pair);
 }
 
-static const struct grid_ask one_at_beta = {.parts = 1, .tasks = {2}, .sites = {"beta"}, .walltime = 30 * SEC};
+static const struct grid_ask one_at_beta = {
+    .parts = 1, .tasks = {2}, .sites = {"beta"}, .walltime = 30 * SEC};
 
 /* The site has it, and its answer does not arrive. */
 static void group_loses_coordinator_submitting (void)
@@ -232,7 +233,8 @@ static void group_tells_who_was_away (void)
 /* Two of five have it. */
 static void group_of_five_does_not_know_of_an_end (void)
 {
-    static const char *const two[] = {"meta1", "meta2"}, *const three[] = {"meta3", "meta4", "meta5"};
+    static const char *const two[] = {"meta1", "meta2"}, *const three[] = {"meta3", "meta4",
+                                                                           "meta5"};
     sim_run (sim.now + 10 * SEC);
     uint32_t job = grid_submit ("meta1", &one_at_beta);
     CHECK (grid_until (launched, &job, 60 * SEC), "it does not run");
@@ -247,8 +249,8 @@ static void group_of_five_does_not_know_of_an_end (void)
     for (int n = 0; n < 2; n++) {
         grid_ask_at (job, two[n]);
         sim_run (sim.now + 5 * SEC);
-        CHECK (grid_state (job) == NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING, "%s tells that it is %d", two[n],
-               (int)grid_state (job));
+        CHECK (grid_state (job) == NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING,
+               "%s tells that it is %d", two[n], (int)grid_state (job));
     }
     grid_heal ();
     all_show (job, COMPLETED);
@@ -263,7 +265,8 @@ static void group_queued (uint32_t *filler, uint32_t *job)
     CHECK (grid_until (launched, filler, 60 * SEC), "beta is not full");
     *job = grid_submit ("meta1", &one_at_beta);
     sim_run (sim.now + 5 * SEC);
-    CHECK (grid_replies ("beta", "Submit") == 2 && grid_launches (*job) == 0, "it does not wait at beta");
+    CHECK (grid_replies ("beta", "Submit") == 2 && grid_launches (*job) == 0,
+           "it does not wait at beta");
 }
 
 static void group_loses_coordinator_of_a_queued_job (void)
@@ -301,7 +304,8 @@ static void group_promises_one_that_dies (void)
     struct machine *meta1 = machine_find ("meta1");
     machine_kill (meta1, -1);
     meta1->held_down = true;
-    strike_at ("meta3", "Vote", 0, server_dies); /* its promise is on disk, and meta2 does not hear of it */
+    strike_at ("meta3", "Vote", 0,
+               server_dies); /* its promise is on disk, and meta2 does not hear of it */
     CHECK (grid_until (hit_struck, NULL, 60 * SEC), "nobody asks to take it over");
     machine_kill (machine_find ("meta2"), -1);
     machine_find ("meta2")->held_down = true;
@@ -341,7 +345,8 @@ static void group_loses_coordinator_after_a_repair (void)
     strike_at ("beta", "Commit", 0, node_goes_unseen_by_meta2);
     uint32_t job = grid_submit ("meta1", &ask);
     expect (job, COMPLETED);
-    CHECK (hit_struck (NULL) && grid_replies ("alpha", "Prepare") == 1 && grid_replies ("gamma", "Prepare") == 1,
+    CHECK (hit_struck (NULL) && grid_replies ("alpha", "Prepare") == 1 &&
+               grid_replies ("gamma", "Prepare") == 1,
            "the group was prepared anew");
     group_job_ran (job, 2);
 }
@@ -448,11 +453,8 @@ static void group_loses_coordinator_and_site (void)
 
 /* ---- the rows */
 
-static const struct grid_shape group = {.sites = 3,
-                                        .metas = 3,
-                                        .nodes = {2, 2, 2},
-                                        .balance = 100000 * 1000000LL,
-                                        .group = true};
+static const struct grid_shape group = {
+    .sites = 3, .metas = 3, .nodes = {2, 2, 2}, .balance = 100000 * 1000000LL, .group = true};
 
 static const struct grid_shape losing_group = {.sites = 3,
                                                .metas = 3,
@@ -461,23 +463,23 @@ static const struct grid_shape losing_group = {.sites = 3,
                                                .meta_lines = "SITELOSTTIME 60",
                                                .group = true};
 
-static const struct grid_shape group_of_five = {.sites = 3,
-                                                .metas = 5,
-                                                .nodes = {2, 2, 2},
-                                                .balance = 100000 * 1000000LL,
-                                                .group = true};
+static const struct grid_shape group_of_five = {
+    .sites = 3, .metas = 5, .nodes = {2, 2, 2}, .balance = 100000 * 1000000LL, .group = true};
 
 const struct scenario scenarios_group[] = {
-    {"group_loses_coordinator_in_its_first_vote", group_loses_coordinator_in_its_first_vote, &group},
+    {"group_loses_coordinator_in_its_first_vote", group_loses_coordinator_in_its_first_vote,
+     &group},
     {"group_loses_coordinator_before_decide", group_loses_coordinator_before_decide, &group},
     {"group_loses_coordinator_deciding", group_loses_coordinator_deciding, &group},
     {"group_loses_coordinator_between_commits", group_loses_coordinator_between_commits, &group},
     {"group_loses_coordinator_between_starts", group_loses_coordinator_between_starts, &group},
     {"group_loses_coordinator_submitting", group_loses_coordinator_submitting, &group},
     {"group_is_cut_off_from_coordinator", group_is_cut_off_from_coordinator, &group},
-    {"group_is_cut_off_from_coordinator_submitting", group_is_cut_off_from_coordinator_submitting, &group},
+    {"group_is_cut_off_from_coordinator_submitting", group_is_cut_off_from_coordinator_submitting,
+     &group},
     {"group_loses_coordinator_of_a_running_job", group_loses_coordinator_of_a_running_job, &group},
-    {"group_loses_coordinator_of_a_running_ordinary_job", group_loses_coordinator_of_a_running_ordinary_job, &group},
+    {"group_loses_coordinator_of_a_running_ordinary_job",
+     group_loses_coordinator_of_a_running_ordinary_job, &group},
     {"group_loses_coordinator_before_the_end", group_loses_coordinator_before_the_end, &group},
     {"group_loses_coordinator_of_a_queued_job", group_loses_coordinator_of_a_queued_job, &group},
     {"group_cancels_what_was_taken_over", group_cancels_what_was_taken_over, &group},
@@ -486,15 +488,19 @@ const struct scenario scenarios_group[] = {
     {"group_loses_coordinator_after_a_repair", group_loses_coordinator_after_a_repair, &group},
     {"group_loses_two_after_another", group_loses_two_after_another, &group},
     {"group_slides_in_a_group", group_slides_in_a_group, &group},
-    {"group_loses_coordinator_preparing_a_slide", group_loses_coordinator_preparing_a_slide, &group},
-    {"group_loses_coordinator_committing_a_slide", group_loses_coordinator_committing_a_slide, &group},
+    {"group_loses_coordinator_preparing_a_slide", group_loses_coordinator_preparing_a_slide,
+     &group},
+    {"group_loses_coordinator_committing_a_slide", group_loses_coordinator_committing_a_slide,
+     &group},
     {"group_loses_coordinator_changing_places", group_loses_coordinator_changing_places, &group},
     {"group_loses_a_site", group_loses_a_site, &losing_group},
-    {"group_hears_of_a_site_that_its_leader_does_not", group_hears_of_a_site_that_its_leader_does_not, &losing_group},
+    {"group_hears_of_a_site_that_its_leader_does_not",
+     group_hears_of_a_site_that_its_leader_does_not, &losing_group},
     {"group_loses_coordinator_and_site", group_loses_coordinator_and_site, &losing_group},
     {"group_does_not_know_of_an_end", group_does_not_know_of_an_end, &group},
     {"group_hears_of_an_end_later", group_hears_of_an_end_later, &group},
-    {"group_of_five_does_not_know_of_an_end", group_of_five_does_not_know_of_an_end, &group_of_five},
+    {"group_of_five_does_not_know_of_an_end", group_of_five_does_not_know_of_an_end,
+     &group_of_five},
     {"group_tells_who_was_away", group_tells_who_was_away, &group},
     {NULL, NULL, NULL},
 };

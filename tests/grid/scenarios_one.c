@@ -52,8 +52,10 @@ static void sites_are_asked_three_times (void)
     uint32_t job = grid_submit ("meta1", &ask);
     expect (job, COMPLETED);
     grid_strike = NULL;
-    CHECK (trip.commits == 3 && grid_attempts (job) == 1, "%u commits in %u attempts", trip.commits, grid_attempts (job));
-    CHECK (trip.committed - trip.asked <= 8 * sim.latency + MS, "committed after %.3f s, and a way takes %.1f s",
+    CHECK (trip.commits == 3 && grid_attempts (job) == 1, "%u commits in %u attempts", trip.commits,
+           grid_attempts (job));
+    CHECK (trip.committed - trip.asked <= 8 * sim.latency + MS,
+           "committed after %.3f s, and a way takes %.1f s",
            (double)(trip.committed - trip.asked) / SEC, (double)sim.latency / SEC);
     sim.latency = 0;
 }
@@ -105,7 +107,8 @@ static void messages_repeat_and_cross (void)
 {
     sim.twice_percent = 100;
     sim.slow_percent = 30;
-    uint32_t job = grid_submit ("meta1", &scenario_pair), other = grid_submit ("meta1", &scenario_pair);
+    uint32_t job = grid_submit ("meta1", &scenario_pair),
+             other = grid_submit ("meta1", &scenario_pair);
     expect_over (job, 3600 * SEC);
     expect_over (other, 3600 * SEC);
     CHECK (grid_launches (job) <= 2 && grid_launches (other) <= 2,
@@ -203,8 +206,9 @@ static void bank_is_down (void)
     CHECK (grid_until (hit_struck, NULL, 60 * SEC), "nobody was asked");
     sim_run (sim.now + sim.latency + sim.latency / 2); /* priced, not yet held */
     sim.latency = 0;
-    CHECK (grid_replies ("bank", "Quote") == 1 && grid_replies ("bank", "Hold") == 0, "priced %u times, held %u times",
-           grid_replies ("bank", "Quote"), grid_replies ("bank", "Hold"));
+    CHECK (grid_replies ("bank", "Quote") == 1 && grid_replies ("bank", "Hold") == 0,
+           "priced %u times, held %u times", grid_replies ("bank", "Quote"),
+           grid_replies ("bank", "Hold"));
     machine_kill (bank, -1);
     bank->held_down = true;
     sim_run (sim.now + 60 * SEC);
@@ -247,7 +251,8 @@ static void node_dies_after_commit_and_none_is_free (void)
 }
 
 /* In the middle of that. */
-static void repair_with (const char *server, const char *method, void (*strike) (struct machine *server))
+static void repair_with (const char *server, const char *method,
+                         void (*strike) (struct machine *server))
 {
     struct grid_ask ask = scenario_pair;
     ask.tasks[1] = 4;
@@ -290,7 +295,10 @@ static void node_dies_after_commit_and_nowhere_else (void)
 static void waits_for_a_silent_site_when_no_other_can (void)
 {
     struct grid_ask one = {.parts = 1, .tasks = {4}, .sites = {"beta,gamma"}, .walltime = 30 * SEC},
-                    two = {.parts = 2, .tasks = {2, 4}, .sites = {"alpha", "beta,gamma"}, .walltime = 30 * SEC};
+                    two = {.parts = 2,
+                           .tasks = {2, 4},
+                           .sites = {"alpha", "beta,gamma"},
+                           .walltime = 30 * SEC};
     uint32_t first = grid_submit ("meta1", &scenario_pair);
     CHECK (grid_until (both_firm, NULL, 60 * SEC) && grid_node_down ("beta"), "nothing is firm");
     expect (first, COMPLETED);
@@ -299,7 +307,8 @@ static void waits_for_a_silent_site_when_no_other_can (void)
     sim_run (sim.now + 40 * SEC); /* it does not count as up any more */
     uint32_t job = grid_submit ("meta1", &one), group = grid_submit ("meta1", &two);
     sim_run (sim.now + 10 * SEC);
-    CHECK (grid_state (job) == NUI__META__V1__GRID_JOB_STATE__GRID_PENDING && grid_state (job) == grid_state (group),
+    CHECK (grid_state (job) == NUI__META__V1__GRID_JOB_STATE__GRID_PENDING &&
+               grid_state (job) == grid_state (group),
            "not taken: '%s', '%s'", grid_reason (job), grid_reason (group));
     grid_heal ();
     expect (job, COMPLETED);
@@ -371,7 +380,8 @@ static void site_of_a_running_job_is_lost (void)
     CHECK (grid_until (launched, &job, 60 * SEC), "it does not run");
     const char *was = cut_off_its_site (job);
     expect (job, COMPLETED);
-    CHECK (grid_launches (job) == 2 && grid_replies (strcmp (was, "beta") ? "beta" : "gamma", "Submit") == 1,
+    CHECK (grid_launches (job) == 2 &&
+               grid_replies (strcmp (was, "beta") ? "beta" : "gamma", "Submit") == 1,
            "it was not given to the other site");
 }
 
@@ -385,7 +395,8 @@ static void site_is_lost_and_the_job_stays (void)
     CHECK (grid_until (launched, &job, 60 * SEC), "it does not run");
     cut_off_its_site (job);
     sim_run (sim.now + 200 * SEC);
-    CHECK (!grid_job_over (job) && strstr (grid_reason (job), "SiteLost"), "its status says %s", grid_reason (job));
+    CHECK (!grid_job_over (job) && strstr (grid_reason (job), "SiteLost"), "its status says %s",
+           grid_reason (job));
     grid_heal ();
     expect (job, COMPLETED);
     CHECK (grid_launches (job) == 1, "it was run again");
@@ -455,7 +466,8 @@ static void site_of_a_firm_component_is_lost (void)
  * licences are in use, so nobody else gets them. */
 static void licence_is_kept_while_its_site_is_silent (void)
 {
-    struct grid_ask ask = {.parts = 1, .tasks = {2}, .sites = {"alpha"}, .walltime = 30 * SEC, .licences = 4};
+    struct grid_ask ask = {
+        .parts = 1, .tasks = {2}, .sites = {"alpha"}, .walltime = 30 * SEC, .licences = 4};
     uint32_t first = grid_submit ("meta1", &ask);
     CHECK (grid_until (launched, &first, 60 * SEC), "it does not start");
     cut_off ("alpha");
@@ -516,7 +528,8 @@ static void cancelled_before_launch_with_a_full_disk (void)
 /* That it is about to be sent to a site cannot be written down: it is not sent. */
 static void sent_with_a_full_disk (void)
 {
-    const struct grid_ask one = {.parts = 1, .tasks = {2}, .sites = {"beta,gamma"}, .walltime = 30 * SEC};
+    const struct grid_ask one = {
+        .parts = 1, .tasks = {2}, .sites = {"beta,gamma"}, .walltime = 30 * SEC};
     strike_at ("meta1", "Submit", 0, disk_fills);
     uint32_t job = grid_submit ("meta1", &one);
     CHECK (grid_until (hit_struck, NULL, 60 * SEC), "it was not taken");
@@ -549,7 +562,8 @@ static const struct grid_shape licensed = {.sites = 2,
                                            .metas = 1,
                                            .nodes = {2, 2},
                                            .balance = 100000 * 1000000LL,
-                                           .meta_lines = "GRIDLICENSE[cad] COUNT=7\nATTEMPTSMAX 100"};
+                                           .meta_lines =
+                                               "GRIDLICENSE[cad] COUNT=7\nATTEMPTSMAX 100"};
 
 static const struct grid_shape capped = {.sites = 3,
                                          .metas = 1,
@@ -577,7 +591,8 @@ const struct scenario scenarios_one[] = {
     {"coordinator_dies_releasing_for_a_repair", coordinator_dies_releasing_for_a_repair, &three},
     {"coordinator_dies_committing_a_repair", coordinator_dies_committing_a_repair, &three},
     {"site_dies_in_a_repair", site_dies_in_a_repair, &three},
-    {"waits_for_a_silent_site_when_no_other_can", waits_for_a_silent_site_when_no_other_can, &three},
+    {"waits_for_a_silent_site_when_no_other_can", waits_for_a_silent_site_when_no_other_can,
+     &three},
     {"node_dies_when_running", node_dies_when_running, &three},
     {"cancelled_before_launch_with_a_full_disk", cancelled_before_launch_with_a_full_disk, &three},
     {"sent_with_a_full_disk", sent_with_a_full_disk, &three},
@@ -591,7 +606,8 @@ const struct scenario scenarios_one[] = {
     {"site_of_a_queued_job_is_lost", site_of_a_queued_job_is_lost, &losing},
     {"site_of_a_component_is_lost", site_of_a_component_is_lost, &losing},
     {"site_of_a_firm_component_is_lost", site_of_a_firm_component_is_lost, &losing},
-    {"licence_is_kept_while_its_site_is_silent", licence_is_kept_while_its_site_is_silent, &licensed},
+    {"licence_is_kept_while_its_site_is_silent", licence_is_kept_while_its_site_is_silent,
+     &licensed},
     {"greedy_peer_is_capped", greedy_peer_is_capped, &capped},
     {"sites_are_asked_three_times", sites_are_asked_three_times, &three},
     {NULL, NULL, NULL},

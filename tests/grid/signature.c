@@ -18,8 +18,8 @@ static struct known {
     size_t signature_len;
 } known[KNOWN];
 
-static void keep (struct known *k, EVP_PKEY *key, const unsigned char *signature, size_t signature_len,
-                  const unsigned char *digest)
+static void keep (struct known *k, EVP_PKEY *key, const unsigned char *signature,
+                  size_t signature_len, const unsigned char *digest)
 {
     if (signature_len > SIGNATURE_MAX || EVP_PKEY_up_ref (key) != 1)
         return;
@@ -35,8 +35,10 @@ int __wrap_EVP_PKEY_verify (EVP_PKEY_CTX *ctx, const unsigned char *signature, s
 {
     CHECK (len == DIGEST_LEN, "a digest of %zu bytes", len);
     EVP_PKEY *key = EVP_PKEY_CTX_get0_pkey (ctx);
-    struct known *k = &known[signature_len > 16 ? signature[16] % KNOWN : 0]; /* well inside its first number */
-    if (k->key && k->signature_len == signature_len && memcmp (k->signature, signature, signature_len) == 0 &&
+    struct known *k =
+        &known[signature_len > 16 ? signature[16] % KNOWN : 0]; /* well inside its first number */
+    if (k->key && k->signature_len == signature_len &&
+        memcmp (k->signature, signature, signature_len) == 0 &&
         memcmp (k->digest, digest, len) == 0 && (k->key == key || EVP_PKEY_eq (k->key, key) == 1))
         return 1;
     int rc = __real_EVP_PKEY_verify (ctx, signature, signature_len, digest, len);

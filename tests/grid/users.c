@@ -54,7 +54,9 @@ static void submitted (void *arg, const struct rpc_result *result)
 
 const char *grid_state_name (Nui__Meta__V1__GridJobState state)
 {
-    return protobuf_c_enum_descriptor_get_value (&nui__meta__v1__grid_job_state__descriptor, (int)state)->name;
+    return protobuf_c_enum_descriptor_get_value (&nui__meta__v1__grid_job_state__descriptor,
+                                                 (int)state)
+        ->name;
 }
 
 static void told (void *arg, const struct rpc_result *result)
@@ -79,8 +81,9 @@ static void told (void *arg, const struct rpc_result *result)
         job_again (job, 5 * SEC);
         return;
     }
-    CHECK (!job->end || job->end == job->state, "%s tells that %s is %s (%s), and it was told to be %s", job->meta,
-           job->id, grid_state_name (job->state), job->reason, grid_state_name (job->end));
+    CHECK (!job->end || job->end == job->state,
+           "%s tells that %s is %s (%s), and it was told to be %s", job->meta, job->id,
+           grid_state_name (job->state), job->reason, grid_state_name (job->end));
     job->end = job->state;
     const char *code = status->reason ? status->reason->code : "";
     coverage_count ("job %s%s%s", grid_state_name (job->state), *code ? ": " : "", code);

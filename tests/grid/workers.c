@@ -83,7 +83,8 @@ static void employ (struct pool *pool, uint32_t me)
 
 static void failed (struct pool *pool, uint32_t me, int status)
 {
-    struct failure *failure = &pool->failure[pool->failures < LISTED_MAX ? pool->failures : LISTED_MAX - 1];
+    struct failure *failure =
+        &pool->failure[pool->failures < LISTED_MAX ? pool->failures : LISTED_MAX - 1];
     pool->failures++;
     failure->seed = atomic_load (&pool->shared->worker[me].seed);
     if (pool->hung[me])
@@ -93,7 +94,8 @@ static void failed (struct pool *pool, uint32_t me, int status)
     else
         snprintf (failure->how, sizeof failure->how, "failed, status %d", WEXITSTATUS (status));
     if (failure->seed == 0)
-        snprintf (failure->how, sizeof failure->how, "failed when its worlds were over, status %d", status);
+        snprintf (failure->how, sizeof failure->how, "failed when its worlds were over, status %d",
+                  status);
     fprintf (stderr, "seed %" PRIu64 " %s\n", failure->seed, failure->how);
 }
 
@@ -126,18 +128,22 @@ static void tell (const struct pool *pool, time_t begun)
 {
     uint64_t done = atomic_load (&pool->shared->done);
     double seconds = (double)(now_s () - begun), rate = (double)done / (seconds > 0 ? seconds : 1);
-    fprintf (stderr, "%" PRIu64 " of %" PRIu64 " worlds, %.0f a second, %" PRIu64 " failed, %.0f min left\n",
+    fprintf (stderr,
+             "%" PRIu64 " of %" PRIu64 " worlds, %.0f a second, %" PRIu64
+             " failed, %.0f min left\n",
              done, pool->seeds, rate, pool->failures,
              rate > 0 ? (double)(pool->seeds - done - pool->failures) / rate / 60 : 0);
 }
 
-uint64_t workers_run (uint64_t first, uint64_t seeds, uint32_t processes, void (*begin) (uint32_t process),
-                      void (*world) (uint64_t seed), void (*end) (void))
+uint64_t workers_run (uint64_t first, uint64_t seeds, uint32_t processes,
+                      void (*begin) (uint32_t process), void (*world) (uint64_t seed),
+                      void (*end) (void))
 {
     struct pool pool = {.first = first, .seeds = seeds, .begin = begin, .world = world, .end = end};
     struct timespec tick = {0, 20 * 1000 * 1000};
     time_t begun = now_s (), told = begun;
-    pool.shared = mmap (NULL, sizeof *pool.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pool.shared =
+        mmap (NULL, sizeof *pool.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pool.failure = calloc (LISTED_MAX, sizeof *pool.failure);
     if (pool.shared == MAP_FAILED || !pool.failure)
         abort ();
@@ -151,7 +157,8 @@ uint64_t workers_run (uint64_t first, uint64_t seeds, uint32_t processes, void (
         }
     }
     if (pool.failures)
-        printf ("%" PRIu64 " of %" PRIu64 " worlds failed; each alone, with what happens in it: grid_sim 1 SEED\n",
+        printf ("%" PRIu64 " of %" PRIu64
+                " worlds failed; each alone, with what happens in it: grid_sim 1 SEED\n",
                 pool.failures, seeds);
     for (uint64_t i = 0; i < pool.failures && i < LISTED_MAX; i++)
         printf ("  %" PRIu64 " %s\n", pool.failure[i].seed, pool.failure[i].how);

@@ -9,7 +9,8 @@ enum { WORKERS_MAX = 256 };
 
 /* Runs world (seed) for each from `first` on, between begin and end in each process. Says on stderr how far it is, once a minute. Returns how many failed, after they
  * are listed. */
-uint64_t workers_run (uint64_t first, uint64_t seeds, uint32_t processes, void (*begin) (uint32_t process),
-                      void (*world) (uint64_t seed), void (*end) (void));
+uint64_t workers_run (uint64_t first, uint64_t seeds, uint32_t processes,
+                      void (*begin) (uint32_t process), void (*world) (uint64_t seed),
+                      void (*end) (void));
 
 #endif

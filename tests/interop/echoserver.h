@@ -6,10 +6,10 @@
 
 struct echoserver {
     struct event_base *base;
-    unsigned calls;      /* begun */
-    unsigned cancelled;  /* cancel hooks called */
-    unsigned open;       /* begun and not finished */
-    uint64_t produced;   /* bytes given to rpccall_send */
+    unsigned calls;     /* begun */
+    unsigned cancelled; /* cancel hooks called */
+    unsigned open;      /* begun and not finished */
+    uint64_t produced;  /* bytes given to rpccall_send */
 };
 
 int echoserver_add (struct echoserver *echo, struct rpcserver *server, struct err *err);

@@ -12,8 +12,8 @@ int main (int argc, char **argv)
     }
     struct testca *ca = testca_create (argv[1], "ca");
     struct testca *ca2 = testca_create (argv[1], "ca2");
-    testca_issue (ca, &(struct testca_cert){.name = "alpha", .uri = "nui://test/site/alpha",
-                                            .dns_localhost = true});
+    testca_issue (ca, &(struct testca_cert){
+                          .name = "alpha", .uri = "nui://test/site/alpha", .dns_localhost = true});
     testca_issue (ca, &(struct testca_cert){.name = "alice", .uri = "nui://test/user/alice"});
     testca_issue (ca, &(struct testca_cert){.name = "op", .uri = "nui://test/operator/op"});
     testca_issue (ca2, &(struct testca_cert){.name = "mallory", .uri = "nui://test/user/alice"});

@@ -57,11 +57,15 @@ static void on_done (void *arg, const struct rpc_result *result)
 static struct rpccallout *start (struct outcome *o, const char *method,
                                  const Nui__Test__V1__EchoRequest *request, duration_us timeout)
 {
-    const struct rpccallout_config config = {
-        .service = &nui__test__v1__echo__descriptor, .method = method, .request = &request->base,
-        .timeout = timeout, .reply_bytes_max = 8 << 20,
-        .on_message = strcmp (method, "Stream") == 0 ? on_message : NULL, .done = on_done,
-        .arg = o};
+    const struct rpccallout_config config = {.service = &nui__test__v1__echo__descriptor,
+                                             .method = method,
+                                             .request = &request->base,
+                                             .timeout = timeout,
+                                             .reply_bytes_max = 8 << 20,
+                                             .on_message =
+                                                 strcmp (method, "Stream") == 0 ? on_message : NULL,
+                                             .done = on_done,
+                                             .arg = o};
 
     memset (o, 0, sizeof (*o));
     return rpcclient_start (client, &config);
@@ -241,8 +245,10 @@ static void load_next (struct load *load)
 {
     Nui__Test__V1__EchoRequest request = REQUEST;
     const struct rpccallout_config config = {.service = &nui__test__v1__echo__descriptor,
-                                             .method = "Sleep", .request = &request.base,
-                                             .done = load_done, .arg = load};
+                                             .method = "Sleep",
+                                             .request = &request.base,
+                                             .done = load_done,
+                                             .arg = load};
 
     request.delay_us = 10000;
     load->started++;
@@ -271,7 +277,9 @@ int main (int argc, char **argv)
     }
     base = event_base_new ();
     struct tlsid *id = testca_tlsid (argv[1], "ca", "alice", true);
-    const struct rpcclient_config config = {.base = base, .id = id, .target = argv[2],
+    const struct rpcclient_config config = {.base = base,
+                                            .id = id,
+                                            .target = argv[2],
                                             .expect_kind = PRINCIPAL_SITE,
                                             .expect_name = "alpha"};
     client = rpcclient_create (&config, &err);

@@ -18,7 +18,7 @@ struct testca {
     char *dir, *name;
     EVP_PKEY *key;
     X509 *cert;
-    STACK_OF (X509_REVOKED) *revoked;
+    STACK_OF (X509_REVOKED) * revoked;
     long serial;
 };
 
@@ -179,8 +179,8 @@ void testca_write_crl (struct testca *ca, time_t this_update, time_t next_update
     MUST (X509_CRL_set_issuer_name (crl, X509_get_subject_name (ca->cert)));
     MUST (X509_CRL_set1_lastUpdate (crl, from) && X509_CRL_set1_nextUpdate (crl, to));
     for (int i = 0; i < sk_X509_REVOKED_num (ca->revoked); i++)
-        MUST (X509_CRL_add0_revoked (crl,
-                                     X509_REVOKED_dup (sk_X509_REVOKED_value (ca->revoked, i))));
+        MUST (
+            X509_CRL_add0_revoked (crl, X509_REVOKED_dup (sk_X509_REVOKED_value (ca->revoked, i))));
     MUST (X509_CRL_sort (crl) && X509_CRL_sign (crl, ca->key, EVP_sha256 ()));
     path_of (path, ca->dir, ca->name, ".crl");
     path_of (fresh, ca->dir, ca->name, ".crl.new");
@@ -196,11 +196,11 @@ struct tlsid *testca_tlsid (const char *dir, const char *ca, const char *name, b
 {
     char ca_file[PATH_CAP], cert[PATH_CAP], key[PATH_CAP], crl[PATH_CAP];
     struct err err;
-    const struct tlsid_config config = {
-        .ca_file = path_of (ca_file, dir, ca, ".pem"),
-        .cert_file = path_of (cert, dir, name, ".pem"),
-        .key_file = path_of (key, dir, name, ".key"),
-        .crl_file = with_crl ? path_of (crl, dir, ca, ".crl") : NULL};
+    const struct tlsid_config config = {.ca_file = path_of (ca_file, dir, ca, ".pem"),
+                                        .cert_file = path_of (cert, dir, name, ".pem"),
+                                        .key_file = path_of (key, dir, name, ".key"),
+                                        .crl_file =
+                                            with_crl ? path_of (crl, dir, ca, ".crl") : NULL};
     struct tlsid *id = tlsid_create (&config, &err);
 
     if (!id)
@@ -225,8 +225,8 @@ char *testca_dir (void)
     const char *tmp = getenv ("TMPDIR");
     char *dir = malloc (PATH_CAP);
 
-    MUST (dir && snprintf (dir, PATH_CAP, "%s/nui-test-XXXXXX", tmp && *tmp ? tmp : P_tmpdir) <
-                     PATH_CAP);
+    MUST (dir &&
+          snprintf (dir, PATH_CAP, "%s/nui-test-XXXXXX", tmp && *tmp ? tmp : P_tmpdir) < PATH_CAP);
     MUST (mkdtemp (dir));
     return dir;
 }

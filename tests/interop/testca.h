@@ -13,13 +13,13 @@
 struct testca;
 
 struct testca_cert {
-    const char *name;    /* of the files */
-    const char *uri;     /* SAN URI; NULL: none */
-    const char *uri2;    /* a second one; NULL: none */
-    time_t not_before;   /* relative to now, in seconds; both 0: yesterday to next week */
+    const char *name;  /* of the files */
+    const char *uri;   /* SAN URI; NULL: none */
+    const char *uri2;  /* a second one; NULL: none */
+    time_t not_before; /* relative to now, in seconds; both 0: yesterday to next week */
     time_t not_after;
-    bool server_only;    /* extended key usage serverAuth alone */
-    bool dns_localhost;  /* SAN also DNS:localhost and IP:127.0.0.1, which grpcio wants */
+    bool server_only;   /* extended key usage serverAuth alone */
+    bool dns_localhost; /* SAN also DNS:localhost and IP:127.0.0.1, which grpcio wants */
     bool ed25519;
 };
 

@@ -38,10 +38,16 @@ static const struct conf_param site_attrs[] = {
     {.name = "WORKLOAD", .type = CONF_PATH, .offset = offsetof (struct grid_site, workload_path)},
     {.name = "CONFIG", .type = CONF_PATH, .offset = offsetof (struct grid_site, config_path)},
     {.name = "RESOURCES", .type = CONF_PATH, .offset = offsetof (struct grid_site, resources_path)},
-    {.name = "NODES", .type = CONF_INT, .offset = offsetof (struct grid_site, nodes), .min = 1,
+    {.name = "NODES",
+     .type = CONF_INT,
+     .offset = offsetof (struct grid_site, nodes),
+     .min = 1,
      .max = NODES_MAX},
-    {.name = "PROCSPERNODE", .type = CONF_INT, .offset = offsetof (struct grid_site, procs_per_node),
-     .min = 1, .max = 1 << 20},
+    {.name = "PROCSPERNODE",
+     .type = CONF_INT,
+     .offset = offsetof (struct grid_site, procs_per_node),
+     .min = 1,
+     .max = 1 << 20},
     {.name = "JOBS", .type = CONF_STRING, .offset = offsetof (struct grid_site, jobs)},
     {.name = NULL},
 };
@@ -49,10 +55,18 @@ static const struct conf_param site_attrs[] = {
 static const struct conf_param params[] = {
     {.name = "SITECFG", .type = CONF_RECORD, .attrs = site_attrs, .record = site_record},
     {.name = "POOLCONFIG", .type = CONF_PATH, .offset = offsetof (struct grid, pool_config)},
-    {.name = "MOVEGAIN", .type = CONF_DURATION, .offset = offsetof (struct grid, moves.gain),
-     .min = 1, .max = 366 * 86400 * US_PER_S, .initial = "60"},
-    {.name = "MOVESHARE", .type = CONF_PPM, .offset = offsetof (struct grid, moves.share_ppm),
-     .min = 0, .max = 1000000, .initial = "0.25"},
+    {.name = "MOVEGAIN",
+     .type = CONF_DURATION,
+     .offset = offsetof (struct grid, moves.gain),
+     .min = 1,
+     .max = 366 * 86400 * US_PER_S,
+     .initial = "60"},
+    {.name = "MOVESHARE",
+     .type = CONF_PPM,
+     .offset = offsetof (struct grid, moves.share_ppm),
+     .min = 0,
+     .max = 1000000,
+     .initial = "0.25"},
     {.name = NULL},
 };
 
@@ -313,12 +327,17 @@ int grid_run (const struct grid *grid, enum grid_kind kind, double share,
 {
     struct gridsim_site site[GRIDSIM_SITES_MAX];
     struct pool pool = {0};
-    struct gridsim_setup setup = {.site = site, .site_count = grid->site_count, .job = grid->job,
+    struct gridsim_setup setup = {.site = site,
+                                  .site_count = grid->site_count,
+                                  .job = grid->job,
                                   .count = grid->count,
                                   .place = kind == GRID_PLACED || kind == GRID_MOVED,
-                                  .move = kind == GRID_MOVED, .moves = grid->moves,
-                                  .coallocate = kind == GRID_SHARED ? share : 0, .seed = seed,
-                                  .self = self, .progress = progress};
+                                  .move = kind == GRID_MOVED,
+                                  .moves = grid->moves,
+                                  .coallocate = kind == GRID_SHARED ? share : 0,
+                                  .seed = seed,
+                                  .self = self,
+                                  .progress = progress};
     duration_us begun = clock_monotonic_us ();
     int rc = 0;
     *out = (struct grid_run){.kind = kind, .share = share};

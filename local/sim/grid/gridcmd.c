@@ -78,8 +78,7 @@ static int run_all (struct command *c, struct err *err)
     static const enum grid_kind plain[] = {GRID_ISOLATED, GRID_POOL, GRID_PLACED, GRID_MOVED};
     enum { PLAIN = sizeof plain / sizeof plain[0] };
     int rc = 0;
-    c->progress =
-        cli_progress_start ("simulated jobs", c->grid->count * (PLAIN + c->share_count));
+    c->progress = cli_progress_start ("simulated jobs", c->grid->count * (PLAIN + c->share_count));
     for (uint32_t i = 0; i < PLAIN && !rc; i++)
         rc = one_run (c, plain[i], 0, err);
     for (uint32_t i = 0; i < c->share_count && !rc; i++)

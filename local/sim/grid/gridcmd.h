@@ -8,9 +8,9 @@
 enum { GRID_SHARES_MAX = 16, GRID_RUNS_MAX = 5 + GRID_SHARES_MAX };
 
 struct gridcmd_args {
-    const char *grid;       /* the file */
-    const char *coallocate; /* "5,10,20": per cent; NULL: none */
-    const char *report;     /* a folder; NULL: no page */
+    const char *grid;                 /* the file */
+    const char *coallocate;           /* "5,10,20": per cent; NULL: none */
+    const char *report;               /* a folder; NULL: no page */
     const char *jobs_out, *stats_out; /* or NULL */
     uint64_t seed;
 };

@@ -32,8 +32,12 @@ static void figure_gain (struct report *page, const struct grid_run *run)
 {
     static const char *const category[PLAIN] = {"isolated", "one pool", "placed", "and moved"};
     double x[PLAIN], mean[PLAIN], p95[PLAIN];
-    struct chart chart = {.title = "Wait", .x_label = "", .y_label = "hours", .category = category,
-                          .category_count = PLAIN, .y_zero = true};
+    struct chart chart = {.title = "Wait",
+                          .x_label = "",
+                          .y_label = "hours",
+                          .category = category,
+                          .category_count = PLAIN,
+                          .y_zero = true};
     for (int i = 0; i < PLAIN; i++) {
         x[i] = i;
         mean[i] = hours (run[i].mean_wait_s);
@@ -64,22 +68,30 @@ static void figures_share (struct report *page, const struct grid_run *run, uint
         response[i + 1] = r->summary.coallocated ? hours (r->group_response_s) : NAN;
         use[i + 1] = r->summary.utilisation;
     }
-    struct chart cost = {.title = "What co-allocation costs the others", .y_label = "hours",
-                         .x_label = "co-allocated share of jobs, per cent", .zero_line = true};
+    struct chart cost = {.title = "What co-allocation costs the others",
+                         .y_label = "hours",
+                         .x_label = "co-allocated share of jobs, per cent",
+                         .zero_line = true};
     chart_add (&cost, "extra wait of local jobs", CHART_POINTS, points, x, extra);
     report_chart_csv (page, "extra-wait.csv", "share_percent", &cost);
-    report_figure (page, &cost, "extra-wait.csv",
-                   "How much longer the jobs that are not co-allocated wait than the very same jobs "
-                   "do when no job is.");
-    struct chart groups = {.title = "Co-allocated jobs", .y_label = "hours", .y_zero = true,
+    report_figure (
+        page, &cost, "extra-wait.csv",
+        "How much longer the jobs that are not co-allocated wait than the very same jobs "
+        "do when no job is.");
+    struct chart groups = {.title = "Co-allocated jobs",
+                           .y_label = "hours",
+                           .y_zero = true,
                            .x_label = "co-allocated share of jobs, per cent"};
     chart_add (&groups, "wait", CHART_POINTS, points, x, wait);
     chart_add (&groups, "response (wait and run)", CHART_POINTS, points, x, response)->colour = 1;
     report_chart_csv (page, "groups.csv", "share_percent", &groups);
     report_figure (page, &groups, "groups.csv",
                    "Two halves at one moment, one at the job's home, one at another site.");
-    struct chart used = {.title = "Use of all processors", .y_zero = true, .y_percent = 1,
-                         .x_label = "co-allocated share of jobs, per cent", .y_label = "in use"};
+    struct chart used = {.title = "Use of all processors",
+                         .y_zero = true,
+                         .y_percent = 1,
+                         .x_label = "co-allocated share of jobs, per cent",
+                         .y_label = "in use"};
     chart_add (&used, NULL, CHART_POINTS, points, x, use);
     report_chart_csv (page, "use.csv", "share_percent", &used);
     report_figure (page, &used, "use.csv", "From the first submission to the last.");
@@ -93,8 +105,9 @@ static void figures_share (struct report *page, const struct grid_run *run, uint
 static void table_runs (struct report *page, const struct grid_run *run, uint32_t count)
 {
     struct strbuf rows = STRBUF_INIT;
-    strbuf_puts (&rows, "run\tjobs\tmean wait s\t95 % s\tslowdown\tuse %\taway\tmoved\tco-allocated\t"
-                        "their wait s\tresponse s\tothers wait s\textra s\n");
+    strbuf_puts (&rows,
+                 "run\tjobs\tmean wait s\t95 % s\tslowdown\tuse %\taway\tmoved\tco-allocated\t"
+                 "their wait s\tresponse s\tothers wait s\textra s\n");
     for (uint32_t i = 0; i < count; i++) {
         const struct grid_run *r = &run[i];
         strbuf_printf (&rows, "%s\t%llu\t%.0f\t%.0f\t%.1f\t%.1f\t%llu\t%llu\t%llu", r->label,
@@ -103,8 +116,8 @@ static void table_runs (struct report *page, const struct grid_run *run, uint32_
                        (unsigned long long)r->summary.away, (unsigned long long)r->summary.moved,
                        (unsigned long long)r->summary.coallocated);
         if (r->kind == GRID_SHARED)
-            strbuf_printf (&rows, "\t%.0f\t%.0f\t%.0f\t%.0f\n", r->group_wait_s, r->group_response_s,
-                           r->local_wait_s, r->local_extra_s);
+            strbuf_printf (&rows, "\t%.0f\t%.0f\t%.0f\t%.0f\n", r->group_wait_s,
+                           r->group_response_s, r->local_wait_s, r->local_extra_s);
         else
             strbuf_puts (&rows, "\t\t\t\t\n");
     }

@@ -196,9 +196,14 @@ static struct engine_job job_for (const struct run *run, const struct gridsim_jo
                                   uint32_t site, const struct req *req, uint32_t procs)
 {
     const struct workload_job *from = job->job;
-    struct engine_job to = {.submit = job->submit, .limit = from->limit, .run = from->run,
-                            .procs = procs, .req_count = 1, .req = req,
-                            .used_known = from->used_known, .used_micro = from->used_micro};
+    struct engine_job to = {.submit = job->submit,
+                            .limit = from->limit,
+                            .run = from->run,
+                            .procs = procs,
+                            .req_count = 1,
+                            .req = req,
+                            .used_known = from->used_known,
+                            .used_micro = from->used_micro};
     creds_map (run, job, site, to.cred);
     return to;
 }
@@ -209,8 +214,8 @@ static bool has_room (const struct site *site)
 }
 
 /* Gives it and lets the site have its pass. */
-static int give (struct run *run, uint64_t job, uint32_t part, uint32_t to,
-                 struct engine_job what, struct err *err)
+static int give (struct run *run, uint64_t job, uint32_t part, uint32_t to, struct engine_job what,
+                 struct err *err)
 {
     struct site *site = &run->site[to];
     if (!has_room (site))
@@ -233,8 +238,13 @@ static int starts_now (struct run *run, uint32_t site, const struct engine_job *
                        struct err *err)
 {
     struct who who = {.walltime = what->limit, .procs = what->procs};
-    struct query query = {.req_count = 1, .req = what->req, .duration = what->limit,
-                          .from = run->now, .until = run->now, .queue = true, .who = &who};
+    struct query query = {.req_count = 1,
+                          .req = what->req,
+                          .duration = what->limit,
+                          .from = run->now,
+                          .until = run->now,
+                          .queue = true,
+                          .who = &who};
     struct slot slot;
     memcpy (who.cred, what->cred, sizeof who.cred);
     arena_reset (run->arena);
@@ -253,7 +263,8 @@ static int expected_start (struct run *run, uint32_t index, struct job_id id,
     struct estimate estimate;
     int rc = estimator_see (site->estimator, cluster, run->now, err);
     if (rc == 0)
-        rc = estimator_ask (site->estimator, ESTIMATE_SIMULATION, cluster, id, spec, &estimate, err);
+        rc =
+            estimator_ask (site->estimator, ESTIMATE_SIMULATION, cluster, id, spec, &estimate, err);
     *start_out = rc == 0 ? run->now + estimate.median : TIME_US_NONE;
     return rc == ERR_NOT_FOUND ? 0 : rc; /* it may not start there as things are */
 }
@@ -404,8 +415,12 @@ static bool chosen (const struct run *run, uint64_t index)
 
 static struct query half_query (const struct run *run, const struct engine_job *what)
 {
-    return (struct query){.req_count = 1, .req = what->req, .duration = what->limit,
-                          .from = run->now, .until = run->now + HORIZON, .queue = true};
+    return (struct query){.req_count = 1,
+                          .req = what->req,
+                          .duration = what->limit,
+                          .from = run->now,
+                          .until = run->now + HORIZON,
+                          .queue = true};
 }
 
 /* QUERY: in which intervals could this half start at that site? */
@@ -422,8 +437,11 @@ static int half_offer (struct run *run, const struct engine_job *what, uint32_t 
     struct choose_interval *starts = arena_alloc (run->arena, (count + 1) * sizeof *starts);
     for (uint32_t i = 0; i < count; i++)
         starts[i] = (struct choose_interval){interval[i].begin, interval[i].end};
-    *offer = (struct choose_offer){.part = part, .site = site, .procs = what->procs,
-                                   .not_before = TIME_US_NONE, .starts = starts,
+    *offer = (struct choose_offer){.part = part,
+                                   .site = site,
+                                   .procs = what->procs,
+                                   .not_before = TIME_US_NONE,
+                                   .starts = starts,
                                    .start_count = count};
     return 0;
 }
@@ -435,8 +453,8 @@ static int group_choose (struct run *run, struct group *group, bool *found_out, 
     struct choose_part part[GRIDSIM_PARTS] = {{.name = "first", .walltime = job->job->limit},
                                               {.name = "second", .walltime = job->job->limit}};
     struct choose_offer offer[GRIDSIM_PARTS * GRIDSIM_SITES_MAX];
-    struct choose_problem problem = {.part = part, .part_count = GRIDSIM_PARTS, .offer = offer,
-                                     .now = run->now};
+    struct choose_problem problem = {
+        .part = part, .part_count = GRIDSIM_PARTS, .offer = offer, .now = run->now};
     struct choose_result choice;
     struct err none = {0};
     int rc = 0;
@@ -451,8 +469,8 @@ static int group_choose (struct run *run, struct group *group, bool *found_out, 
     }
     if (rc)
         return rc;
-    *found_out = problem.offer_count >= GRIDSIM_PARTS &&
-                 choose_group (&problem, &choice, &none) == 0;
+    *found_out =
+        problem.offer_count >= GRIDSIM_PARTS && choose_group (&problem, &choice, &none) == 0;
     for (uint32_t p = 0; p < GRIDSIM_PARTS && *found_out; p++)
         group->half[p].site = offer[choice.offer[p]].site;
     group->start = *found_out ? choice.start : TIME_US_NONE;
@@ -479,8 +497,12 @@ static int half_reserve (struct run *run, struct group *group, uint32_t part, st
                         run->setup->site[half->site].name);
     half->rsv = (struct rsv_id){++run->rsv};
     memcpy (who.cred, what.cred, sizeof who.cred);
-    struct rsv_spec spec = {.id = half->rsv, .kind = RSV_COURTESY, .start = group->start,
-                            .end = group->start + what.limit, .req_count = 1, .req = &half->req,
+    struct rsv_spec spec = {.id = half->rsv,
+                            .kind = RSV_COURTESY,
+                            .start = group->start,
+                            .end = group->start + what.limit,
+                            .req_count = 1,
+                            .req = &half->req,
                             .who = &who};
     rc = cluster_rsv_create (cluster, &spec, &slot.allocation, run->now, err);
     return rc ? rc : cluster_rsv_commit (cluster, half->rsv, run->now, err);
@@ -598,10 +620,10 @@ static int site_make (struct run *run, uint32_t index, struct err *err)
 {
     struct site *site = &run->site[index];
     const struct machine *m = run->setup->site[index].machine;
-    struct estimator_options options = {
-        .draws = run->setup->draws ? run->setup->draws : GRIDSIM_DRAWS,
-        .work = DRAW_WORK,
-        .seed = run->setup->seed};
+    struct estimator_options options = {.draws =
+                                            run->setup->draws ? run->setup->draws : GRIDSIM_DRAWS,
+                                        .work = DRAW_WORK,
+                                        .seed = run->setup->seed};
     site->run = run;
     site->index = index;
     site->cap = run->setup->count * SLOTS_PER_JOB + 64;
@@ -616,8 +638,8 @@ static int site_make (struct run *run, uint32_t index, struct err *err)
         site->node[g] = m->group[g].spec;
         site->copies[g] = m->group[g].copies;
     }
-    site->source = (struct engine_source){site, source_next, source_take, source_started,
-                                          source_ended};
+    site->source =
+        (struct engine_source){site, source_next, source_take, source_started, source_ended};
     site->setup = (struct engine_setup){.policy = run->setup->site[index].policy,
                                         .source = &site->source,
                                         .node = site->node,
@@ -626,8 +648,8 @@ static int site_make (struct run *run, uint32_t index, struct err *err)
                                         .gres_kinds = m->gres_kinds,
                                         .seed = run->setup->seed};
     site->estimator = estimator_create (&options);
-    site->engine = engine_create (&site->setup, site->slot, site->cap, site->result, &site->summary,
-                                  err);
+    site->engine =
+        engine_create (&site->setup, site->slot, site->cap, site->result, &site->summary, err);
     return site->engine ? 0 : err->code;
 }
 
@@ -658,7 +680,8 @@ static void summarise (struct run *run)
     double used = 0, procs = 0;
     for (uint32_t i = 0; i < s->site_count; i++)
         procs += (double)s->site[i].machine->procs;
-    time_us first = s->count ? s->job[0].submit : 0, last = s->count ? s->job[s->count - 1].submit : 0;
+    time_us first = s->count ? s->job[0].submit : 0,
+            last = s->count ? s->job[s->count - 1].submit : 0;
     for (uint64_t i = 0; i < s->count; i++) {
         const struct gridsim_result *r = &run->result[i];
         if (r->end == TIME_US_NONE) {
@@ -685,8 +708,8 @@ int gridsim_run (const struct gridsim_setup *setup, struct gridsim_result *resul
     run.site = mem_zero (setup->site_count + 1, sizeof run.site[0]);
     run.group = mem_zero (setup->count + 1, sizeof run.group[0]);
     for (uint64_t i = 0; i < setup->count; i++)
-        result[i] = (struct gridsim_result){.start = TIME_US_NONE, .end = TIME_US_NONE,
-                                            .site = setup->job[i].home};
+        result[i] = (struct gridsim_result){
+            .start = TIME_US_NONE, .end = TIME_US_NONE, .site = setup->job[i].home};
     for (uint32_t s = 0; s < setup->site_count && !rc; s++)
         rc = site_make (&run, s, err);
     while (!rc && (at = next_event (&run, next)) != TIME_US_MAX) {

@@ -37,13 +37,13 @@ struct gridsim_setup {
     uint32_t site_count;
     const struct gridsim_job *job;
     uint64_t count;
-    bool place;          /* else every job runs at home */
-    bool move;           /* with place */
+    bool place; /* else every job runs at home */
+    bool move;  /* with place */
     struct choose_move_policy moves;
-    double coallocate;   /* this share of jobs, where it can be halved; the same ones are among any
+    double coallocate; /* this share of jobs, where it can be halved; the same ones are among any
                             larger share */
     uint64_t seed;
-    uint32_t draws;      /* of an estimate; 0: GRIDSIM_DRAWS */
+    uint32_t draws; /* of an estimate; 0: GRIDSIM_DRAWS */
     void *self;
     void (*progress) (void *self, uint64_t jobs_done); /* or NULL */
 };
@@ -58,12 +58,12 @@ struct gridsim_result {
 };
 
 struct gridsim_summary {
-    uint64_t moved;       /* jobs that moved at least once */
-    uint64_t away;        /* ordinary jobs that ran elsewhere than at home */
+    uint64_t moved; /* jobs that moved at least once */
+    uint64_t away;  /* ordinary jobs that ran elsewhere than at home */
     uint64_t coallocated;
-    uint64_t no_slot;     /* were to be co-allocated and found no common start: ran at home */
-    uint64_t never;       /* never ran */
-    double utilisation;   /* of all processors, from the first submission to the last */
+    uint64_t no_slot;   /* were to be co-allocated and found no common start: ran at home */
+    uint64_t never;     /* never ran */
+    double utilisation; /* of all processors, from the first submission to the last */
 };
 
 /* Who a job of `home` with the credentials `from` is among other names: HOME.USER, and so for group

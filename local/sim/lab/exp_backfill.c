@@ -217,8 +217,8 @@ static void algorithm_findings (struct lab *lab, const struct lab_run *run)
     uint64_t jobs = run[0].result.count;
     double *longer = lab_numbers (lab, jobs);
     for (uint64_t i = 0; i < jobs; i++)
-        longer[i] = (lab_wait_s (&run[worst].result.job[i]) -
-                     lab_wait_s (&run[best].result.job[i])) / 3600;
+        longer[i] =
+            (lab_wait_s (&run[worst].result.job[i]) - lab_wait_s (&run[best].result.job[i])) / 3600;
     struct interval95 d = lab_bootstrap (longer, jobs, lab->options->seed);
     bool differs = waits >= .1 && lab_apart (&d);
     struct finding *f = report_finding (
@@ -226,8 +226,8 @@ static void algorithm_findings (struct lab *lab, const struct lab_run *run)
         "The differences have no significant impact on the overall statistics.",
         "Mean waits %.2f, %.2f and %.2f h: the longest is %.0f %% above the shortest, %.2f h (95 %%: "
         "%.2f to %.2f).",
-        s[FIRSTFIT].mean_wait_s / 3600, s[BESTFIT].mean_wait_s / 3600,
-        s[GREEDY].mean_wait_s / 3600, 100 * waits, d.mean, d.low, d.high);
+        s[FIRSTFIT].mean_wait_s / 3600, s[BESTFIT].mean_wait_s / 3600, s[GREEDY].mean_wait_s / 3600,
+        100 * waits, d.mean, d.low, d.high);
     if (differs)
         finding_why (f, "Use can hardly differ where all work gets done; waits can. BESTFIT and "
                         "GREEDY prefer what fills the window, so that larger jobs are taken before "

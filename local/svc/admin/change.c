@@ -67,8 +67,8 @@ static int held_write (struct svc *svc, struct site_job *job, const char *why, s
 /* The core first, since it may refuse; taken back when it cannot be written down. held: what an
  * administrator's hold is put down to; NULL: there is none that is new. */
 static int change (struct svc *svc, const struct admin_caller *caller, struct site_job *job,
-                   const struct job_view *view, const struct store_job_admin *set,
-                   const char *what, const char *held, struct err *err)
+                   const struct job_view *view, const struct store_job_admin *set, const char *what,
+                   const char *held, struct err *err)
 {
     struct store_job_admin before = admin_of (view);
     uint32_t others = view->spec->holds & ~(uint32_t)SETTABLE_HOLDS;
@@ -158,7 +158,7 @@ static int hold_change (struct svc *svc, const struct admin_caller *caller,
               site_id (svc, (*job)->rec.number, id), *names[0] ? names[0] : " none",
               *names[1] ? names[1] : " none");
     text_printf (why, sizeof why, "held (%s) by %.120s", set & HOLD_BATCH ? "batch" : "system",
-              caller->name);
+                 caller->name);
     return change (svc, caller, *job, &view, &now, what, set & ~(uint32_t)HOLD_USER ? why : NULL,
                    err);
 }
@@ -186,7 +186,8 @@ void admin_hold_job (void *self, struct rpccall *call, const ProtobufCMessage *r
     struct job_view view;
     struct err err = {0};
     char what[160], id[SITE_ID_MAX];
-    text_printf (caller.name, sizeof caller.name, "%.120s for %.120s", rpccall_peer (call)->name, r->by);
+    text_printf (caller.name, sizeof caller.name, "%.120s for %.120s", rpccall_peer (call)->name,
+                 r->by);
     struct store_job rec;
     int rc = admin_job (svc, &caller, r->job_id, ADMIN_JOBS, &rec, &job, &err);
     if (rc == 0) { /* whose it is comes first: how another's job fares is not told */
@@ -267,10 +268,15 @@ static int place_now (struct svc *svc, const struct site_job *job, bool force, t
                       struct slot *slot, struct err *err)
 {
     struct who who = svc_who (svc, job);
-    struct query query = {.req_count = job->req_count, .req = job->reqs,
-                          .licence_count = job->licence_count, .licence = job->licence,
-                          .duration = job->rec.walltime, .from = now, .until = now,
-                          .queue = !force, .who = &who};
+    struct query query = {.req_count = job->req_count,
+                          .req = job->reqs,
+                          .licence_count = job->licence_count,
+                          .licence = job->licence,
+                          .duration = job->rec.walltime,
+                          .from = now,
+                          .until = now,
+                          .queue = !force,
+                          .who = &who};
     char text[512];
     int rc = query_earliest (svc->cluster, &query, now, svc->call_arena, slot, err);
     if (rc == 0 && slot->start == TIME_US_NONE)

@@ -20,7 +20,8 @@ static int hold_write (struct svc *svc, const struct site_job *job, uint32_t hol
         rc = svc_begin (svc, err);
     if (rc != 0)
         return rc;
-    return svc_commit (svc, local_store_job_admin_put (svc->store, job->rec.number, &set, err), err);
+    return svc_commit (svc, local_store_job_admin_put (svc->store, job->rec.number, &set, err),
+                       err);
 }
 
 static int suspend (struct svc *svc, struct site_job *job, const char *why, struct err *err)
@@ -55,8 +56,7 @@ static int act_do (struct svc *svc, const struct admin_caller *caller, struct si
 {
     static const char *const name[] = {"", "mjobctl -R", "mjobctl -s", "mjobctl -r"};
     char why[PRINCIPAL_URI_MAX + 40], id[SITE_ID_MAX];
-    int rc = admin_audit (svc, caller, err, "%s %s", name[act],
-                          site_id (svc, job->rec.number, id));
+    int rc = admin_audit (svc, caller, err, "%s %s", name[act], site_id (svc, job->rec.number, id));
     if (rc != 0)
         return rc;
     if (act == ACT (REQUEUE)) {
@@ -72,8 +72,7 @@ static int act_do (struct svc *svc, const struct admin_caller *caller, struct si
 void admin_control_job (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     struct svc *svc = self;
-    const Nui__Local__V1__ControlJobRequest *r =
-        (const Nui__Local__V1__ControlJobRequest *)request;
+    const Nui__Local__V1__ControlJobRequest *r = (const Nui__Local__V1__ControlJobRequest *)request;
     struct admin_caller caller;
     struct store_job rec;
     struct site_job *job = NULL;

@@ -154,9 +154,8 @@ void admin_priorities (void *self, struct rpccall *call, const ProtobufCMessage 
 const char *admin_target_type (enum fs_target_type type)
 {
     static const char *const name[] = {
-        [FS_TARGET_NONE] = "",         [FS_TARGET_TARGET] = "=",
-        [FS_TARGET_FLOOR] = "+",       [FS_TARGET_CEILING] = "-",
-        [FS_TARGET_CAP_ABSOLUTE] = "^", [FS_TARGET_CAP_RELATIVE] = "%",
+        [FS_TARGET_NONE] = "",     [FS_TARGET_TARGET] = "=",       [FS_TARGET_FLOOR] = "+",
+        [FS_TARGET_CEILING] = "-", [FS_TARGET_CAP_ABSOLUTE] = "^", [FS_TARGET_CAP_RELATIVE] = "%",
     };
     return name[type];
 }
@@ -246,8 +245,11 @@ static void limits_fill (struct arena *arena, const struct policy_limits *l, boo
         const char *name = limit_kind_name ((enum limit_kind)k);
         bool least = k == LIMIT_MINPROC;
         if (l->active_mask >> k & 1)
-            limit_text (arena, row, least ? "" : override ? "OMAX" : "MAX", name,
-                        l->active[LIMIT_SOFT][k], l->active[LIMIT_HARD][k]);
+            limit_text (arena, row,
+                        least      ? ""
+                        : override ? "OMAX"
+                                   : "MAX",
+                        name, l->active[LIMIT_SOFT][k], l->active[LIMIT_HARD][k]);
         if (l->idle_mask >> k & 1)
             limit_text (arena, row, override ? "OMAXI" : "MAXI", name, l->idle[k], l->idle[k]);
     }
@@ -262,9 +264,8 @@ static void cross_fill (struct svc *svc, const struct policy_cred *cred,
     for (uint32_t i = 0; i < cred->cross_count; i++) {
         const struct policy_cross *c = &cred->cross[i];
         const char *short_name = limit_kind_name (c->limit);
-        const char *other = c->other_id == CRED_NONE
-                                ? ""
-                                : cred_name (svc->names, c->other_kind, c->other_id);
+        const char *other =
+            c->other_id == CRED_NONE ? "" : cred_name (svc->names, c->other_kind, c->other_id);
         short_name = strncmp (short_name, "MAX", 3) == 0 ? short_name + 3 : short_name;
         char *name = arena_printf (arena, "%s[%s%s%s]", short_name, kind[c->other_kind],
                                    *other ? ":" : "", other);
@@ -279,14 +280,22 @@ static void qos_fill (struct arena *arena, const struct policy_qos *q,
     static const struct {
         uint32_t bit;
         const char *name;
-    } flag[] = {{QOS_RESERVEALWAYS, "RESERVEALWAYS"}, {QOS_NORESERVATION, "NORESERVATION"},
-                {QOS_NOBF, "NOBF"},                   {QOS_IGNSYSTEM, "IGNSYSTEM"},
-                {QOS_IGNUSER, "IGNUSER"},             {QOS_IGNALL, "IGNALL"},
-                {QOS_PREEMPTOR, "PREEMPTOR"},         {QOS_PREEMPTEE, "PREEMPTEE"},
-                {QOS_PREEMPTSPV, "PREEMPTSPV"},       {QOS_RESTARTPREEMPT, "RESTARTPREEMPT"},
-                {QOS_NTR, "NTR"},                     {QOS_RUNNOW, "RUNNOW"},
-                {QOS_DEDICATED, "DEDICATED"},         {QOS_SPAN, "SPAN"},
-                {QOS_IGNSRMAXTIME, "IGNSRMAXTIME"},   {QOS_IGNHOSTLIST, "IGNHOSTLIST"},
+    } flag[] = {{QOS_RESERVEALWAYS, "RESERVEALWAYS"},
+                {QOS_NORESERVATION, "NORESERVATION"},
+                {QOS_NOBF, "NOBF"},
+                {QOS_IGNSYSTEM, "IGNSYSTEM"},
+                {QOS_IGNUSER, "IGNUSER"},
+                {QOS_IGNALL, "IGNALL"},
+                {QOS_PREEMPTOR, "PREEMPTOR"},
+                {QOS_PREEMPTEE, "PREEMPTEE"},
+                {QOS_PREEMPTSPV, "PREEMPTSPV"},
+                {QOS_RESTARTPREEMPT, "RESTARTPREEMPT"},
+                {QOS_NTR, "NTR"},
+                {QOS_RUNNOW, "RUNNOW"},
+                {QOS_DEDICATED, "DEDICATED"},
+                {QOS_SPAN, "SPAN"},
+                {QOS_IGNSRMAXTIME, "IGNSRMAXTIME"},
+                {QOS_IGNHOSTLIST, "IGNHOSTLIST"},
                 {QOS_USERESERVED, "USERESERVED"}};
     row->qtweight = q->qtweight;
     row->qttarget = q->qttarget_min;

@@ -9,9 +9,15 @@
 
 static void record_fill (const struct history_job *h, struct store_job *out)
 {
-    *out = (struct store_job){.number = h->number, .state = h->state, .procs = h->procs,
-                              .walltime = h->walltime, .submit = h->submit, .start = h->start,
-                              .end = h->end, .exit_code = h->exit_code, .incarnation = h->starts,
+    *out = (struct store_job){.number = h->number,
+                              .state = h->state,
+                              .procs = h->procs,
+                              .walltime = h->walltime,
+                              .submit = h->submit,
+                              .start = h->start,
+                              .end = h->end,
+                              .exit_code = h->exit_code,
+                              .incarnation = h->starts,
                               .backfilled = h->backfilled};
     out->submitter = strdup (h->submitter);
     snprintf (out->grid_job_id, sizeof out->grid_job_id, "%s", h->grid_job_id);

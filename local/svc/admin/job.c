@@ -88,14 +88,15 @@ Nui__Local__V1__LimitHit *admin_limit (struct svc *svc, const char *job_name,
     nui__local__v1__limit_hit__init (l);
     l->level = (char *)(v->level == LIMIT_HARD ? "HARD" : "SOFT");
     l->limit = (char *)limit_kind_name (v->limit);
-    l->object = v->object == LIMIT_OBJECT_PARTITION
-                    ? arena_printf (arena, "partition %s",
-                                    strtab_name (svc->names->partition, v->id))
-                : v->object < CRED_KINDS
-                    ? arena_printf (arena, "%s %s", cred_kind_name ((enum cred_kind)v->object),
-                                    cred_name (svc->names, (enum cred_kind)v->object, v->id))
-                    : arena_strdup (arena, "system");
-    int64_t unit = v->limit == LIMIT_PE ? 1000000 : 1; /* whole ones; the sentence has their parts */
+    l->object =
+        v->object == LIMIT_OBJECT_PARTITION
+            ? arena_printf (arena, "partition %s", strtab_name (svc->names->partition, v->id))
+        : v->object < CRED_KINDS
+            ? arena_printf (arena, "%s %s", cred_kind_name ((enum cred_kind)v->object),
+                            cred_name (svc->names, (enum cred_kind)v->object, v->id))
+            : arena_strdup (arena, "system");
+    int64_t unit =
+        v->limit == LIMIT_PE ? 1000000 : 1; /* whole ones; the sentence has their parts */
     l->value = v->value / unit;
     l->usage = (v->usage + unit - 1) / unit;
     l->request = (v->request + unit - 1) / unit;
@@ -115,15 +116,15 @@ static Nui__Local__V1__NodeVerdict *verdict (struct arena *arena, const char *no
 }
 
 /* The nodes, and the start by what is promised: where the pass reserved, that. */
-static int nodes_fill (struct svc *svc, const struct site_job *job, const struct job_view *view, bool verbose,
-                       time_us now,
-                       struct arena *arena, Nui__Local__V1__JobDetail *out, struct err *err)
+static int nodes_fill (struct svc *svc, const struct site_job *job, const struct job_view *view,
+                       bool verbose, time_us now, struct arena *arena,
+                       Nui__Local__V1__JobDetail *out, struct err *err)
 {
     struct explained_nodes nodes;
-    time_us from = out->clears_us > now && out->job->section ==
-                                               NUI__LOCAL__V1__QUEUE_SECTION__SECTION_BLOCKED
-                       ? out->clears_us
-                       : now;
+    time_us from =
+        out->clears_us > now && out->job->section == NUI__LOCAL__V1__QUEUE_SECTION__SECTION_BLOCKED
+            ? out->clears_us
+            : now;
     if (job->not_before != TIME_US_NONE && job->not_before > from)
         from = job->not_before;
     if (job->data_at > from)
@@ -152,9 +153,8 @@ static int nodes_fill (struct svc *svc, const struct site_job *job, const struct
     out->verbose = true;
     out->nodes = arena_array (arena, svc->node_count + 1, sizeof *out->nodes);
     for (uint32_t n = 0; n < svc->node_count; n++)
-        out->nodes[out->n_nodes++] =
-            verdict (arena, svc->node_by_id[n]->name, (enum node_verdict)nodes.verdict[n],
-                     nodes.tasks[n]);
+        out->nodes[out->n_nodes++] = verdict (arena, svc->node_by_id[n]->name,
+                                              (enum node_verdict)nodes.verdict[n], nodes.tasks[n]);
     return 0;
 }
 

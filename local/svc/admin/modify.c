@@ -25,7 +25,8 @@ static int attr_parse (const char *name, enum change_attr *out, struct err *err)
     static const struct {
         const char *name;
         enum change_attr attr;
-    } also[] = {{"queue", ATTR_CLASS}, {"walltime", ATTR_WCLIMIT}, {"minstarttime", ATTR_STARTTIME}};
+    } also[] = {
+        {"queue", ATTR_CLASS}, {"walltime", ATTR_WCLIMIT}, {"minstarttime", ATTR_STARTTIME}};
     for (int a = 0; a < ATTRS; a++)
         if (strcasecmp (name, change_attr_names[a]) == 0) {
             *out = (enum change_attr)a;
@@ -37,10 +38,11 @@ static int attr_parse (const char *name, enum change_attr *out, struct err *err)
             return 0;
         }
     const char *near = conf_nearest (name, change_attr_names);
-    return err_set (err, ERR_INVALID,
-                    "'%.40s' of a job cannot be changed%s%s%s: wanted qos, class, account, wclimit or "
-                    "starttime",
-                    name, near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+    return err_set (
+        err, ERR_INVALID,
+        "'%.40s' of a job cannot be changed%s%s%s: wanted qos, class, account, wclimit or "
+        "starttime",
+        name, near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }
 
 /* What a change is about to make of a job. */
@@ -126,7 +128,8 @@ static int change_walltime (struct svc *svc, const struct admin_caller *caller,
     if (c->walltime <= job->rec.walltime)
         return 0;
     if (is_signed (svc, job))
-        return err_set (err, ERR_DENIED, "the owner signed a shorter limit; it may be lowered only");
+        return err_set (err, ERR_DENIED,
+                        "the owner signed a shorter limit; it may be lowered only");
     return admin_require (caller, ADMIN_JOBS, "a longer limit", err);
 }
 
@@ -208,14 +211,13 @@ static int modify (struct svc *svc, const struct admin_caller *caller, struct si
     job_apply (job, &after);
     rc = svc_begin (svc, err);
     if (rc == 0)
-        rc = local_store_set_put (svc->store, STORE_SET_JOB,
-                                  site_id (svc, job->rec.number, id), change_attr_names[attr], kept,
-                                  err);
+        rc = local_store_set_put (svc->store, STORE_SET_JOB, site_id (svc, job->rec.number, id),
+                                  change_attr_names[attr], kept, err);
     if (rc == 0)
         rc = svc_job_write (svc, job, false, NULL, 0, err);
     if (rc == 0)
-        rc = admin_audit_in (svc, caller, err, "mjobctl -m %s=%s %s", change_attr_names[attr], value,
-                             id);
+        rc = admin_audit_in (svc, caller, err, "mjobctl -m %s=%s %s", change_attr_names[attr],
+                             value, id);
     rc = svc_commit (svc, rc, err);
     if (rc != 0) {
         job_apply (job, &before);
@@ -332,10 +334,11 @@ static int node_value (struct svc *svc, const struct site_node *node, const char
             rc = err_set (err, ERR_INVALID, "speed '%.40s': from 0.001 to 1000", value);
     } else {
         const char *near = conf_nearest (attr, node_attr_names);
-        rc = err_set (err, ERR_INVALID,
-                      "'%.40s' of a node cannot be changed%s%s%s: wanted state, features, priority or "
-                      "speed",
-                      attr, near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+        rc = err_set (
+            err, ERR_INVALID,
+            "'%.40s' of a node cannot be changed%s%s%s: wanted state, features, priority or "
+            "speed",
+            attr, near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
     }
     if (rc == 0)
         *kept = strdup (word);

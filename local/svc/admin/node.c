@@ -297,8 +297,8 @@ static void rsv_gather (struct svc *svc, struct rsv_stream *s)
     struct reserved_list list = {s->id, n, jobs};
     explain_reserved (svc->cluster, reserved_add, &list);
     s->job_count = list.count;
-    s->count = list.count + cluster_rsv_list (svc->cluster,
-                                              (struct rsv_id *)(void *)(s->id + list.count), rsvs);
+    s->count = list.count +
+               cluster_rsv_list (svc->cluster, (struct rsv_id *)(void *)(s->id + list.count), rsvs);
 }
 
 static bool touches (const struct allocation *a, uint32_t node)

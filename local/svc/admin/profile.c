@@ -171,9 +171,10 @@ static int profile_check (const Nui__Local__V1__ProfileRequest *r,
     if (r->until_us && r->until_us <= r->from_us)
         return err_set (err, ERR_INVALID, "the time frame ends before it begins");
     if (caller->level > ADMIN_INFO && (!*caller->login || strcmp (r->user, caller->login) != 0))
-        return err_set (err, ERR_DENIED,
-                        "the history of others is for administrators (ADMIN3): -u %.60s shows yours",
-                        *caller->login ? caller->login : "NAME");
+        return err_set (
+            err, ERR_DENIED,
+            "the history of others is for administrators (ADMIN3): -u %.60s shows yours",
+            *caller->login ? caller->login : "NAME");
     return 0;
 }
 

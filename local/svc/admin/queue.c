@@ -116,16 +116,17 @@ static void row_waiting (struct svc *svc, struct site_job *job, const struct job
         return;
     struct reason why = view->reason;
     if (view->spec->holds && why.code != REASON_HOLD)
-        why = (struct reason){.code = REASON_HOLD, .need = view->spec->holds, .clears = TIME_US_NONE};
+        why =
+            (struct reason){.code = REASON_HOLD, .need = view->spec->holds, .clears = TIME_US_NONE};
     reason_text (&why, svc->names, text, sizeof text);
     jobs_reason (arena, reason_code_name ((enum reason_code)why.code), text, &out->reason);
 }
 
 static bool preemptible (const struct svc *svc, const struct site_job *job, bool backfilled)
 {
-    return !job->part && ((job->attrs & JOBATTR_PREEMPTEE) ||
-                          (backfilled &&
-                           svc->settings->policy->backfill_policy == BACKFILL_PREEMPT));
+    return !job->part &&
+           ((job->attrs & JOBATTR_PREEMPTEE) ||
+            (backfilled && svc->settings->policy->backfill_policy == BACKFILL_PREEMPT));
 }
 
 void admin_queue_row (struct svc *svc, struct site_job *job, time_us now, struct arena *arena,
@@ -243,8 +244,8 @@ static bool step (struct admin_stream *base)
     Nui__Local__V1__QueueJob *rows[ROWS_PER_CHUNK];
     time_us now = svc_now (base->svc);
     chunk.jobs = rows;
-    for (uint32_t seen = 0; s->at < s->count && seen < SEEN_PER_CHUNK &&
-                            chunk.n_jobs < ROWS_PER_CHUNK; seen++) {
+    for (uint32_t seen = 0;
+         s->at < s->count && seen < SEEN_PER_CHUNK && chunk.n_jobs < ROWS_PER_CHUNK; seen++) {
         Nui__Local__V1__QueueJob *row = row_wanted (s, s->id[s->at++], now);
         if (row)
             rows[chunk.n_jobs++] = row;

@@ -16,8 +16,8 @@ static char *lists_text (const Nui__Local__V1__SetResRequest *r)
     const struct {
         const char *type, *value;
     } list[] = {
-        {"USERS", r->users},       {"GROUPS", r->groups}, {"ACCOUNTS", r->accounts},
-        {"CLASSES", r->classes},   {"QOS", r->qos},       {"JOBATTRS", r->job_attributes},
+        {"USERS", r->users},           {"GROUPS", r->groups},   {"ACCOUNTS", r->accounts},
+        {"CLASSES", r->classes},       {"QOS", r->qos},         {"JOBATTRS", r->job_attributes},
         {"DURATION", r->job_duration}, {"PROCS", r->job_procs},
     };
     struct strbuf b = STRBUF_INIT;
@@ -35,8 +35,8 @@ static void first_name (const char *list, char out[STORE_NAME_MAX])
     snprintf (out, STORE_NAME_MAX, "%.*s", (int)strcspn (list, "+-=!*,: "), list);
 }
 
-static void name_begin (const struct admin_caller *caller,
-                        const Nui__Local__V1__SetResRequest *r, char out[STORE_NAME_MAX])
+static void name_begin (const struct admin_caller *caller, const Nui__Local__V1__SetResRequest *r,
+                        char out[STORE_NAME_MAX])
 {
     const char *list[] = {r->users, r->groups, r->accounts, r->classes, r->qos};
     text_printf (out, STORE_NAME_MAX, "%.50s", r->name);

@@ -9,7 +9,7 @@
 #include "local/svc/svc_i.h"
 
 char **admin_resv_acl_words (struct svc *svc, const struct acl_entry *acl, uint32_t count,
-                         struct arena *arena)
+                             struct arena *arena)
 {
     char text[ACL_TEXT_MAX];
     char **out = arena_array (arena, count + 1, sizeof *out);
@@ -44,8 +44,7 @@ static uint32_t active_procs (struct svc *svc, const struct rsv_view *view)
     time_us now = svc_now (svc);
     if (view->spec->start > now || view->spec->end <= now)
         return 0;
-    HASH_ITER (hh, svc->jobs, job, next)
-    {
+    HASH_ITER (hh, svc->jobs, job, next) {
         struct job_view jv;
         struct who who = svc_who (svc, job);
         if (!job->in_cluster || !access_admits (view->spec, &who, &affinity) ||
@@ -78,15 +77,15 @@ static void standing_fill (const struct standing_view *view, struct svc *svc, st
     out->type = (char *)"User";
     out->state = (char *)"";
     out->standing = (char *)s->name;
-    out->resources = s->hosts ? arena_strdup (arena, s->hosts)
-                              : arena_printf (arena, "TASKS==%u", s->tasks);
+    out->resources =
+        s->hosts ? arena_strdup (arena, s->hosts) : arena_printf (arena, "TASKS==%u", s->tasks);
     out->features = (char *)(s->features ? s->features : "");
     out->tasks_wanted = view->wanted;
     out->tasks_up = view->have;
 }
 
 bool admin_resv_fill (struct svc *svc, uint64_t core, struct arena *arena,
-                Nui__Local__V1__Reservation *out)
+                      Nui__Local__V1__Reservation *out)
 {
     struct rsv_view view;
     const struct site_rsv *rsv = resv_of_core (svc, core);

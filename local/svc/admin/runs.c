@@ -83,8 +83,7 @@ static int on_asked (void *arg, struct store_hold *hold, struct err *err)
 static int open_fill (struct page *p, struct err *err)
 {
     struct site_job *job, *next;
-    HASH_ITER (hh, p->svc->jobs, job, next)
-    {
+    HASH_ITER (hh, p->svc->jobs, job, next) {
         char id[SITE_ID_MAX];
         if (!*job->rec.hold_id)
             continue;
@@ -120,16 +119,16 @@ static int refused_fill (struct page *p, Nui__Local__V1__Run *run, struct err *e
     struct refusal r = {p->arena, run};
     if (run->answered || !run->message)
         return 0;
-    return local_store_outbox_dead (p->svc->store, STORE_OUTBOX_BANK, run->message - 1, 1, on_dead, &r,
-                                    err);
+    return local_store_outbox_dead (p->svc->store, STORE_OUTBOX_BANK, run->message - 1, 1, on_dead,
+                                    &r, err);
 }
 
 void admin_stats_runs (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     struct svc *svc = self;
     const Nui__Local__V1__RunsRequest *r = (const Nui__Local__V1__RunsRequest *)request;
-    struct page p = {.svc = svc, .arena = svc->call_arena,
-                     .reply = NUI__LOCAL__V1__RUNS_REPLY__INIT};
+    struct page p = {
+        .svc = svc, .arena = svc->call_arena, .reply = NUI__LOCAL__V1__RUNS_REPLY__INIT};
     struct runs_after after = {r->after_end_us, r->after};
     bool first = !r->after && !r->after_end_us;
     struct admin_caller caller;
@@ -143,14 +142,15 @@ void admin_stats_runs (void *self, struct rpccall *call, const ProtobufCMessage 
     int rc = admin_require (&caller, ADMIN_INFO, "what jobs were charged", &err);
     p.reply.runs = arena_array (p.arena, limit, sizeof *p.reply.runs);
     if (rc == 0)
-        rc = runs_read (svc->store, r->from_us, r->until_us, *r->site_job_id ? r->site_job_id : NULL,
-                        &after, limit, on_run, &p, &err);
+        rc = runs_read (svc->store, r->from_us, r->until_us,
+                        *r->site_job_id ? r->site_job_id : NULL, &after, limit, on_run, &p, &err);
     if (rc == 0 && first && !*r->site_job_id)
         rc = open_fill (&p, &err);
     if (rc == 0)
         rc = runs_first (svc->store, &p.reply.first_us, &err);
     if (rc == 0)
-        rc = local_store_outbox_waiting (svc->store, STORE_OUTBOX_BANK, &p.reply.waiting, &since, &err);
+        rc = local_store_outbox_waiting (svc->store, STORE_OUTBOX_BANK, &p.reply.waiting, &since,
+                                         &err);
     p.reply.waiting_since_us = since;
     p.reply.waiting_why = arena_strdup (p.arena, svc->bank ? bank_link_denied (svc->bank) : "");
     if (rc == 0)

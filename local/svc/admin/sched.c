@@ -61,8 +61,8 @@ static void on_resume (evutil_socket_t fd, short what, void *arg)
     struct svc *svc = arg;
     (void)fd;
     (void)what;
-    svc->schedule = (struct schedule){.iteration = svc->schedule.iteration,
-                                      .stop_at = SCHEDULE_NEVER};
+    svc->schedule =
+        (struct schedule){.iteration = svc->schedule.iteration, .stop_at = SCHEDULE_NEVER};
     log_event (svc->log, LOG_LEVEL_INFO, "svc", "resumed", "iteration=%llu",
                (unsigned long long)svc->schedule.iteration);
     pass_wake (svc);

@@ -73,8 +73,7 @@ static bool allowed (struct svc *svc, struct rpccall *call, enum admin_level lev
 static void jobs_fill (struct svc *svc, time_us now, Nui__Local__V1__SummaryReply *out)
 {
     struct site_job *job, *next;
-    HASH_ITER (hh, svc->jobs, job, next)
-    {
+    HASH_ITER (hh, svc->jobs, job, next) {
         if (job->rec.state == STORE_JOB_RUNNING || job->rec.state == STORE_JOB_STARTING) {
             out->active_jobs++;
         } else {
@@ -171,8 +170,7 @@ static void on_sums (void *arg, const char *name, const struct stats_sums *sums)
 static void active_add (struct sums_rows *r, time_us now)
 {
     struct site_job *job, *next;
-    HASH_ITER (hh, r->svc->jobs, job, next)
-    {
+    HASH_ITER (hh, r->svc->jobs, job, next) {
         const struct store_job *rec = &job->rec;
         if (rec->state != STORE_JOB_RUNNING && rec->state != STORE_JOB_STARTING)
             continue;
@@ -256,8 +254,8 @@ void admin_stats_sums (void *self, struct rpccall *call, const ProtobufCMessage 
     else if (*r->name && strcmp (r->name, caller.login) != 0)
         rc = admin_require (&caller, ADMIN_INFO, "other people's statistics", &err);
     if (rc == 0) {
-        struct sums_rows rows = {.svc = svc, .kind = (enum cred_kind)kind,
-                                 .names = strtab_create ()};
+        struct sums_rows rows = {
+            .svc = svc, .kind = (enum cred_kind)kind, .names = strtab_create ()};
         static_assert ((int)STATS_USER == (int)CRED_USER && (int)STATS_QOS == (int)CRED_QOS,
                        "kinds are numbered alike");
         rc = stats_read (svc->store, (enum stats_kind)kind, on_sums, &rows, &err);
@@ -378,8 +376,8 @@ void admin_stats_grid (void *self, struct rpccall *call, const ProtobufCMessage 
     if (!allowed (svc, call, ADMIN_INFO, "the system's statistics", &caller))
         return;
     reply.since_us = svc->stats->since;
-    reply.cells = arena_array (svc->call_arena, STATS_GRID_MAX * STATS_GRID_MAX,
-                               sizeof *reply.cells);
+    reply.cells =
+        arena_array (svc->call_arena, STATS_GRID_MAX * STATS_GRID_MAX, sizeof *reply.cells);
     if (stats_read (svc->store, STATS_GRID, on_cell, &cells, &err) != 0)
         jobs_refuse (svc, call, &err);
     else

@@ -30,9 +30,10 @@ static int spec_signed (struct svc *svc, const struct admin_caller *caller,
                       spec->submitter, caller->name);
     else if (caller->local && strcmp (caller->login, spec->local_account) != 0 &&
              strcmp (caller->login, "root") != 0)
-        rc = err_set (err, ERR_UNAUTHENTIC,
-                      "the job is signed by %.120s, whose account here is %.60s, but %.60s sends it",
-                      spec->submitter, spec->local_account, caller->login);
+        rc =
+            err_set (err, ERR_UNAUTHENTIC,
+                     "the job is signed by %.120s, whose account here is %.60s, but %.60s sends it",
+                     spec->submitter, spec->local_account, caller->login);
     if (rc != 0)
         jobspec_free (spec);
     return rc;
@@ -50,8 +51,10 @@ static int spec_of (struct svc *svc, const struct admin_caller *caller,
         return err_set (err, ERR_UNAUTHENTIC,
                         "a job that nobody signed is taken on the cluster's own socket only");
     if (svc->bank)
-        return err_set (err, ERR_DENIED, "jobs are charged at site %s, so they must be signed: "
-                        "name your certificate in nui.cfg (CERT, KEY)", svc->site);
+        return err_set (err, ERR_DENIED,
+                        "jobs are charged at site %s, so they must be signed: "
+                        "name your certificate in nui.cfg (CERT, KEY)",
+                        svc->site);
     return jobspec_local (svc, r->envelope, caller->login, spec, err);
 }
 
@@ -71,13 +74,11 @@ static int holds_of (const Nui__Local__V1__SubmitJobRequest *r, uint32_t *out, s
 static bool only_for_now (const struct reason *reason)
 {
     return reason->code == REASON_RESERVATION || reason->code == REASON_RESERVATION_GONE ||
-           reason->code == REASON_BARRED ||
-           (reason->code == REASON_NEVER_FREE && reason->rsv.v);
+           reason->code == REASON_BARRED || (reason->code == REASON_NEVER_FREE && reason->rsv.v);
 }
 
 /* Could it ever run here, and as this account? *start: 0 where nobody can say when. */
-static int acceptable (struct svc *svc, const struct jobspec *spec, time_us *start,
-                       struct err *err)
+static int acceptable (struct svc *svc, const struct jobspec *spec, time_us *start, struct err *err)
 {
     struct slot slot = {.start = TIME_US_NONE};
     char text[512];
@@ -113,8 +114,9 @@ static int known_again (struct svc *svc, uint64_t number, const struct jobspec *
     if (rc == 0)
         rc = svc_job_signed (svc, number, envelope, &same, err);
     if (rc == 0 && !same)
-        rc = err_set (err, ERR_EXISTS, "a job with this uuid and other content was taken as %.60s.%llu",
-                      svc->site, (unsigned long long)number);
+        rc = err_set (err, ERR_EXISTS,
+                      "a job with this uuid and other content was taken as %.60s.%llu", svc->site,
+                      (unsigned long long)number);
     return rc;
 }
 
@@ -122,8 +124,8 @@ static int submit (struct svc *svc, const struct admin_caller *caller,
                    const Nui__Local__V1__SubmitJobRequest *r, const struct jobspec *spec,
                    uint64_t *number, time_us *start, struct err *err)
 {
-    struct jobs_wish wish = {.envelope = r->envelope, .grid_job_id = "",
-                             .uuid = spec->job->uuid.data};
+    struct jobs_wish wish = {
+        .envelope = r->envelope, .grid_job_id = "", .uuid = spec->job->uuid.data};
     struct site_job *job;
     char id[SITE_ID_MAX];
     int rc = holds_of (r, &wish.holds, err);

@@ -162,10 +162,15 @@ static int start_of_job (struct svc *svc, const struct site_job *job,
     struct job_view view;
     time_us now = reply->now_us;
     struct who who = svc_who (svc, job);
-    struct query query = {.req_count = job->req_count, .req = job->reqs,
-                          .licence_count = job->licence_count, .licence = job->licence,
-                          .duration = job->rec.walltime, .from = now, .until = TIME_US_MAX,
-                          .queue = true, .who = &who};
+    struct query query = {.req_count = job->req_count,
+                          .req = job->reqs,
+                          .licence_count = job->licence_count,
+                          .licence = job->licence,
+                          .duration = job->rec.walltime,
+                          .from = now,
+                          .until = TIME_US_MAX,
+                          .queue = true,
+                          .who = &who};
     if (job->rec.start || job->part) {
         reply->start_us = job->rec.start       ? job->rec.start
                           : job->rec.launch_at ? job->rec.launch_at
@@ -182,10 +187,10 @@ static int start_of_job (struct svc *svc, const struct site_job *job,
     if (jobs_never (job, &view)) {
         char text[512];
         bool put_off = view.reason.code == REASON_DEFERRED || view.reason.code == REASON_HOLD;
-        reply->reason = arena_strdup (svc->call_arena,
-                                      put_off && job->rec.reason_text
-                                          ? job->rec.reason_text
-                                          : reason_text (&view.reason, svc->names, text, sizeof text));
+        reply->reason = arena_strdup (
+            svc->call_arena, put_off && job->rec.reason_text
+                                 ? job->rec.reason_text
+                                 : reason_text (&view.reason, svc->names, text, sizeof text));
         return 0;
     }
     if (job->not_before != TIME_US_NONE && job->not_before > query.from)
@@ -200,8 +205,12 @@ static int start_of_job (struct svc *svc, const struct site_job *job,
 static int start_of_shape (struct svc *svc, Nui__Local__V1__StartTimeReply *reply, struct err *err)
 {
     struct req req = {.tasks = reply->procs};
-    struct query query = {.req_count = 1, .req = &req, .duration = reply->walltime_us,
-                          .from = reply->now_us, .until = TIME_US_MAX, .queue = true};
+    struct query query = {.req_count = 1,
+                          .req = &req,
+                          .duration = reply->walltime_us,
+                          .from = reply->now_us,
+                          .until = TIME_US_MAX,
+                          .queue = true};
     if (reply->procs < 1 || reply->procs > TASKS_MAX || reply->walltime_us <= 0)
         return err_set (err, ERR_INVALID, "1 to %d processors for a time above zero", TASKS_MAX);
     req.task.v[RES_PROCS] = 1;
@@ -216,7 +225,8 @@ static int forecasts_fill (struct svc *svc, const Nui__Local__V1__StartTimeReque
     struct req req = {.tasks = reply->procs};
     req.task.v[RES_PROCS] = 1;
     if (r->n_methods > ESTIMATE_METHODS) /* each is a look into the schedule */
-        return err_set (err, ERR_LIMIT, "%zu ways to estimate, there are %d", r->n_methods, ESTIMATE_METHODS);
+        return err_set (err, ERR_LIMIT, "%zu ways to estimate, there are %d", r->n_methods,
+                        ESTIMATE_METHODS);
     reply->forecasts = arena_array (svc->call_arena, r->n_methods + 1, sizeof *reply->forecasts);
     for (size_t i = 0; i < r->n_methods; i++) {
         Nui__Common__V1__Forecast *said = NULL;
@@ -227,16 +237,15 @@ static int forecasts_fill (struct svc *svc, const Nui__Local__V1__StartTimeReque
             m++;
         if (m == ESTIMATE_METHODS)
             return err_set (err, ERR_INVALID, "'%.40s' is no way to estimate", r->methods[i]);
-        rc = job ? forecast_ask_job (svc, job, (enum estimate_method)m, svc->call_arena, &said,
-                                     &why)
-                 : forecast_ask_shape (svc, cred, &req, 1, reply->walltime_us,
-                                       (enum estimate_method)m, svc->call_arena, &said, &why);
+        rc =
+            job ? forecast_ask_job (svc, job, (enum estimate_method)m, svc->call_arena, &said, &why)
+                : forecast_ask_shape (svc, cred, &req, 1, reply->walltime_us,
+                                      (enum estimate_method)m, svc->call_arena, &said, &why);
         if (rc == 0)
             reply->forecasts[reply->n_forecasts++] = said;
         else if (rc == ERR_NOT_FOUND)
-            reply->forecasts[reply->n_forecasts++] =
-                forecast_without (r->methods[i], arena_strdup (svc->call_arena, why.text),
-                                  svc->call_arena);
+            reply->forecasts[reply->n_forecasts++] = forecast_without (
+                r->methods[i], arena_strdup (svc->call_arena, why.text), svc->call_arena);
         else
             return err_set (err, rc, "%s", why.text);
     }
@@ -247,8 +256,8 @@ static int forecasts_fill (struct svc *svc, const Nui__Local__V1__StartTimeReque
 static void caller_creds (struct svc *svc, const struct admin_caller *caller,
                           uint32_t cred[CRED_KINDS])
 {
-    uint32_t known = *caller->login ? strtab_find (svc->names->tab[CRED_USER], caller->login)
-                                    : STRTAB_NONE;
+    uint32_t known =
+        *caller->login ? strtab_find (svc->names->tab[CRED_USER], caller->login) : STRTAB_NONE;
     bool denied;
     for (int k = 0; k < CRED_KINDS; k++)
         cred[k] = CRED_NONE;

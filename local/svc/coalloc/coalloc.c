@@ -28,18 +28,20 @@ static struct site_part *part_live (struct svc *svc, const Nui__Local__V1__Part 
 {
     struct site_part *part, *next;
     HASH_ITER (hh, svc->parts, part, next)
-    if (part->rec.attempt == name->attempt &&
-        memcmp (part->rec.transaction, name->transaction.data, STORE_TRANSACTION_LEN) == 0 &&
-        strcmp (part->rec.component, name->component) == 0)
-        return part;
+        if (part->rec.attempt == name->attempt &&
+            memcmp (part->rec.transaction, name->transaction.data, STORE_TRANSACTION_LEN) == 0 &&
+            strcmp (part->rec.component, name->component) == 0)
+            return part;
     return NULL;
 }
 
 static int part_name_check (const Nui__Local__V1__Part *name, struct err *err)
 {
     if (!name || name->transaction.len != STORE_TRANSACTION_LEN)
-        return err_set (err, ERR_INVALID, "a part is named by a transaction of %d bytes, a "
-                                          "component and an attempt", STORE_TRANSACTION_LEN);
+        return err_set (err, ERR_INVALID,
+                        "a part is named by a transaction of %d bytes, a "
+                        "component and an attempt",
+                        STORE_TRANSACTION_LEN);
     return name_check ("component", name->component, err);
 }
 
@@ -63,12 +65,14 @@ static int caller_check (struct svc *svc, const struct rpccall *call, const char
     const char *caller = rpccall_peer (call)->name;
     if (!owner[0] || settings_speaks_for (svc->settings, caller, owner))
         return 0;
-    return err_set (err, ERR_DENIED, "this part is metascheduler %s's, and %s is not of its group "
-                                     "(METAGROUP)", owner, caller);
+    return err_set (err, ERR_DENIED,
+                    "this part is metascheduler %s's, and %s is not of its group "
+                    "(METAGROUP)",
+                    owner, caller);
 }
 
 int coalloc_part_of_call (struct svc *svc, struct rpccall *call, const Nui__Local__V1__Part *name,
-                         struct site_part **live, struct store_part *old)
+                          struct site_part **live, struct store_part *old)
 {
     struct err err = {0};
     *live = NULL;
@@ -153,7 +157,8 @@ void coalloc_timer_arm (struct site_part *part)
     evtimer_del (part->timer);
     switch (part->rec.state) {
     case STORE_PART_PREPARING:
-        d = coalloc_lease_left (part) < s->bank_patience ? coalloc_lease_left (part) : s->bank_patience;
+        d = coalloc_lease_left (part) < s->bank_patience ? coalloc_lease_left (part)
+                                                         : s->bank_patience;
         break;
     case STORE_PART_PREPARED:
         d = coalloc_lease_left (part);
@@ -174,7 +179,7 @@ void coalloc_timer_arm (struct site_part *part)
 }
 
 int coalloc_part_end (struct site_part *part, enum store_part_state state, const char *code,
-                     const char *text, struct err *err)
+                      const char *text, struct err *err)
 {
     struct svc *svc = part->svc;
     enum store_part_state before = part->rec.state;
@@ -183,9 +188,8 @@ int coalloc_part_end (struct site_part *part, enum store_part_state state, const
     struct rpccall *waiter[PART_WAITERS_MAX];
     uint32_t count = part->waiter_count;
     memcpy (waiter, part->waiter, sizeof waiter);
-    int rc = life_end_unstarted (svc, part->job,
-                                 state == STORE_PART_REFUSED ? STORE_JOB_REFUSED
-                                                             : STORE_JOB_CANCELLED, err);
+    int rc = life_end_unstarted (
+        svc, part->job, state == STORE_PART_REFUSED ? STORE_JOB_REFUSED : STORE_JOB_CANCELLED, err);
     if (rc != 0) {
         part->rec.state = before;
         return rc;
@@ -249,10 +253,15 @@ static int rsv_regain (struct svc *svc, struct site_part *part, struct err *err)
     time_us now = svc_now (svc);
     time_us start = part->rec.slot_start > job->rec.submit ? part->rec.slot_start : job->rec.submit;
     struct who who = svc_who (svc, job);
-    struct rsv_spec rsv = {.id = {part->rec.job}, .kind = RSV_COURTESY, .start = start,
+    struct rsv_spec rsv = {.id = {part->rec.job},
+                           .kind = RSV_COURTESY,
+                           .start = start,
                            .end = start + svc_part_duration (svc, job->rec.walltime),
-                           .req_count = job->req_count, .req = job->reqs,
-                          .licence_count = job->licence_count, .licence = job->licence, .who = &who};
+                           .req_count = job->req_count,
+                           .req = job->reqs,
+                           .licence_count = job->licence_count,
+                           .licence = job->licence,
+                           .who = &who};
     arena_reset (svc->call_arena);
     struct allocation a = placement_parse (svc, job->rec.placement, svc->call_arena);
     if (rsv.end <= now || a.count == 0)
@@ -277,8 +286,8 @@ int coalloc_recover (struct svc *svc, struct store_part *rec, struct err *err)
     if (job->rec.state == STORE_JOB_RUNNING) {
         int rc = life_part_occupy (svc, job, job->rec.start, err);
         if (rc == 0)
-            rc = cluster_job_running (svc->cluster, (struct job_id){job->rec.number}, job->rec.start,
-                                      svc_now (svc), err);
+            rc = cluster_job_running (svc->cluster, (struct job_id){job->rec.number},
+                                      job->rec.start, svc_now (svc), err);
         if (rc != ERR_CONFLICT)
             return rc;
         log_event (svc->log, LOG_LEVEL_WARN, "coalloc", "nodes_still_busy", "job=%s error=\"%s\"",

@@ -29,8 +29,7 @@ static char *reservation_name (struct site_part *part, char *out, size_t cap)
 static int make_firm (struct site_part *part, struct err *err)
 {
     struct svc *svc = part->svc;
-    int rc = cluster_rsv_commit (svc->cluster, (struct rsv_id){part->rec.job}, svc_now (svc),
-                                 err);
+    int rc = cluster_rsv_commit (svc->cluster, (struct rsv_id){part->rec.job}, svc_now (svc), err);
     if (rc != 0)
         return rc;
     part->rec.state = STORE_PART_FIRM;
@@ -119,7 +118,8 @@ void coalloc_abort (void *self, struct rpccall *call, const ProtobufCMessage *re
         reply.refused_firm = true;
     } else if (live) {
         reply.was_held = live->rec.was_held = true;
-        rc = coalloc_part_end (live, STORE_PART_ABORTED, "Aborted", "aborted by its coordinator", &err);
+        rc = coalloc_part_end (live, STORE_PART_ABORTED, "Aborted", "aborted by its coordinator",
+                               &err);
     } else if (!old.state) {
         rc = tombstone (svc, call, r->part, &err);
     } else if (old.state == STORE_PART_RELEASED) {
@@ -150,7 +150,8 @@ static bool part_ready (struct site_part *part, const char **code, const char **
     }
     if (lost && !part->rec.start_accepted && !substitute_nodes (part)) {
         *code = "NodeDown";
-        *text = arena_printf (svc->call_arena, "node %s is down, and no other is free for the slot", lost);
+        *text = arena_printf (svc->call_arena, "node %s is down, and no other is free for the slot",
+                              lost);
         return false;
     }
     if (!staging_ready (part->job)) {
@@ -348,9 +349,9 @@ void coalloc_release (void *self, struct rpccall *call, const ProtobufCMessage *
     if (coalloc_part_of_call (svc, call, r->part, &live, &old) != 0)
         return;
     text_printf (code, sizeof code, "%.63s",
-              r->reason && *r->reason->code ? r->reason->code : "Released");
+                 r->reason && *r->reason->code ? r->reason->code : "Released");
     text_printf (text, sizeof text, "%.390s",
-              r->reason && *r->reason->text ? r->reason->text : "released by its coordinator");
+                 r->reason && *r->reason->text ? r->reason->text : "released by its coordinator");
     reply.started = live ? live->job->rec.start != 0 : part_ran (svc, &old);
     uint64_t number = live ? live->job->rec.number : 0;
     if (live) {
@@ -363,7 +364,8 @@ void coalloc_release (void *self, struct rpccall *call, const ProtobufCMessage *
         rc = tombstone (svc, call, r->part, &err);
     }
     store_part_free (&old);
-    const struct site_job *left = rc == 0 && r->until_ended && number ? svc_job (svc, number) : NULL;
+    const struct site_job *left =
+        rc == 0 && r->until_ended && number ? svc_job (svc, number) : NULL;
     if (left && left->rec.start && !left->rec.end)
         rc = err_set (&err, ERR_UNAVAILABLE, "its processes are being ended");
     if (rc != 0)

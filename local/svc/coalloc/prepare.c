@@ -40,8 +40,7 @@ static int cap_check (struct svc *svc, const char *meta, const struct jobspec *s
     int64_t each = svc_part_duration (svc, spec->walltime) / US_PER_S;
     if (__builtin_mul_overflow (each, (int64_t)spec->procs, &seconds))
         seconds = INT64_MAX;
-    HASH_ITER (hh, svc->parts, part, next)
-    {
+    HASH_ITER (hh, svc->parts, part, next) {
         int64_t s = part->job->rec.walltime / US_PER_S * (int64_t)part->job->rec.procs;
         if (part->rec.start_accepted || strcmp (part->rec.caller, meta) != 0)
             continue;
@@ -53,14 +52,14 @@ static int cap_check (struct svc *svc, const char *meta, const struct jobspec *s
         return err_set (err, ERR_LIMIT, "metascheduler %s may hold %lld reservations here", meta,
                         (long long)cap->holds);
     if (seconds > cap->procseconds)
-        return err_set (err, ERR_LIMIT,
-                        "metascheduler %s may hold %lld processor-seconds here, this would make %lld",
-                        meta, (long long)cap->procseconds, (long long)seconds);
+        return err_set (
+            err, ERR_LIMIT,
+            "metascheduler %s may hold %lld processor-seconds here, this would make %lld", meta,
+            (long long)cap->procseconds, (long long)seconds);
     return 0;
 }
 
-static int prepare_check (struct svc *svc, const Nui__Local__V1__PrepareRequest *r,
-                          struct err *err)
+static int prepare_check (struct svc *svc, const Nui__Local__V1__PrepareRequest *r, struct err *err)
 {
     time_us now = svc_now (svc);
     if (r->start_token_hash.len != STORE_HASH_LEN)
@@ -87,9 +86,14 @@ static int slot_take (struct svc *svc, const struct jobspec *spec, uint64_t numb
     duration_us duration = svc_part_duration (svc, spec->walltime);
     start = start > now ? start : now;
     struct who who = jobspec_who (svc, spec, true);
-    struct query query = {.licence_count = spec->licence_count, .licence = spec->licence,
-                          .req_count = spec->req_count, .req = spec->reqs, .duration = duration,
-                          .from = start, .until = now + svc->settings->horizon, .queue = true,
+    struct query query = {.licence_count = spec->licence_count,
+                          .licence = spec->licence,
+                          .req_count = spec->req_count,
+                          .req = spec->reqs,
+                          .duration = duration,
+                          .from = start,
+                          .until = now + svc->settings->horizon,
+                          .queue = true,
                           .who = &who};
     bool granted = false;
     int rc = query_slot (svc->cluster, &query, start, now, svc->call_arena, &granted, slot, err);
@@ -100,10 +104,15 @@ static int slot_take (struct svc *svc, const struct jobspec *spec, uint64_t numb
         reason_text (&slot->reason, svc->names, text, cap);
         return 0;
     }
-    struct rsv_spec rsv = {.id = {number}, .kind = RSV_COURTESY, .start = start,
-                           .end = start + duration, .req_count = spec->req_count,
+    struct rsv_spec rsv = {.id = {number},
+                           .kind = RSV_COURTESY,
+                           .start = start,
+                           .end = start + duration,
+                           .req_count = spec->req_count,
                            .req = spec->reqs,
-                          .licence_count = spec->licence_count, .licence = spec->licence, .who = &who};
+                           .licence_count = spec->licence_count,
+                           .licence = spec->licence,
+                           .who = &who};
     return cluster_rsv_create (svc->cluster, &rsv, &slot->allocation, now, err);
 }
 
@@ -186,7 +195,7 @@ static int prepare_begin (struct svc *svc, struct rpccall *call,
     if (!port) {
         *answered = true;
         text_printf (text, sizeof text, "no rendezvous port is free in PORTRANGE %s",
-                  svc->settings->port_range);
+                     svc->settings->port_range);
         coalloc_reply_no (call, "NoPort", text, 0);
         return 0;
     }
@@ -222,8 +231,7 @@ static int prepare_begin (struct svc *svc, struct rpccall *call,
     rc = svc_commit (svc, prepare_write (svc, part, r, spec, &hold, err), err);
     if (rc != 0) {
         struct err again = {0};
-        cluster_rsv_release (svc->cluster, (struct rsv_id){job_rec.number}, svc_now (svc),
-                             &again);
+        cluster_rsv_release (svc->cluster, (struct rsv_id){job_rec.number}, svc_now (svc), &again);
         svc_part_forget (svc, part);
         svc_job_forget (svc, job);
         store_hold_free (&hold);
@@ -250,8 +258,9 @@ static void prepare_again (struct rpccall *call, const Nui__Local__V1__PrepareRe
     }
     request_hash (r, hash);
     if (memcmp (hash, rec->request_hash, sizeof hash) != 0) {
-        rpccall_finish (call, RPC_ABORTED,
-                        "the same transaction, component and attempt was prepared with other content");
+        rpccall_finish (
+            call, RPC_ABORTED,
+            "the same transaction, component and attempt was prepared with other content");
         return;
     }
     switch (rec->state) {
@@ -324,7 +333,10 @@ void coalloc_prepare (void *self, struct rpccall *call, const ProtobufCMessage *
     if (rc == 0 || answered)
         return;
     if (is_site_no (rc))
-        coalloc_reply_no (call, rc == ERR_LIMIT ? "PeerCap" : rc == ERR_DENIED ? "Denied" : "Conflict",
+        coalloc_reply_no (call,
+                          rc == ERR_LIMIT    ? "PeerCap"
+                          : rc == ERR_DENIED ? "Denied"
+                                             : "Conflict",
                           err.text, 0);
     else
         jobs_refuse (svc, call, &err);

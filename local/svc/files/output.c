@@ -20,7 +20,7 @@ enum { CHUNK = 32 * 1024 };
 /* Of all streams, from the first on. */
 struct output {
     struct output_stream *streams;
-    int inotify; /* for all of them, while there is … */
+    int inotify;           /* for all of them, while there is … */
     struct event *changed; /* … this */
 };
 
@@ -33,7 +33,7 @@ struct output_stream {
     char stream[8];
     int64_t offset;
     bool follow;
-    bool blocked;   /* the peer is slow: until its ready hook */
+    bool blocked; /* the peer is slow: until its ready hook */
     bool cancelled;
     int fd;
     int watch; /* of its file in the one inotify instance, which those of the same file share; -1 */
@@ -46,8 +46,8 @@ static void stream_free (struct output_stream *s)
     struct output_stream *other;
     DL_DELETE (svc->output->streams, s);
     DL_FOREACH (svc->output->streams, other)
-    if (other->watch == s->watch)
-        break;
+        if (other->watch == s->watch)
+            break;
     if (s->watch >= 0 && !other)
         inotify_rm_watch (svc->output->inotify, s->watch);
     if (s->fd >= 0)
@@ -69,8 +69,8 @@ static void changed (struct svc *svc, int watch)
 {
     struct output_stream *s, *next;
     DL_FOREACH_SAFE (svc->output->streams, s, next)
-    if (s->watch >= 0 && (s->watch == watch || watch < 0))
-        pump (s);
+        if (s->watch >= 0 && (s->watch == watch || watch < 0))
+            pump (s);
 }
 
 static void on_change (evutil_socket_t fd, short what, void *arg)
@@ -93,10 +93,12 @@ static bool watching (struct svc *svc)
         return true;
     svc->output->inotify = inotify_init1 (IN_NONBLOCK | IN_CLOEXEC);
     if (svc->output->inotify < 0) {
-        log_event (svc->log, LOG_LEVEL_WARN, "svc", "output_unwatched", "error=\"inotify: %s\"", strerror (errno));
+        log_event (svc->log, LOG_LEVEL_WARN, "svc", "output_unwatched", "error=\"inotify: %s\"",
+                   strerror (errno));
         return false;
     }
-    svc->output->changed = event_new (svc->base, svc->output->inotify, EV_READ | EV_PERSIST, on_change, svc);
+    svc->output->changed =
+        event_new (svc->base, svc->output->inotify, EV_READ | EV_PERSIST, on_change, svc);
     event_add (svc->output->changed, NULL);
     return true;
 }
@@ -221,8 +223,8 @@ static void output_job_ended (struct svc *svc, uint64_t number)
     if (!svc->output)
         return;
     DL_FOREACH_SAFE (svc->output->streams, s, next)
-    if (s->job == number)
-        pump (s);
+        if (s->job == number)
+            pump (s);
 }
 
 void output_draining (struct svc *svc)
@@ -231,7 +233,7 @@ void output_draining (struct svc *svc)
     if (!svc->output)
         return;
     DL_FOREACH_SAFE (svc->output->streams, s, next)
-    stream_end (s, RPC_UNAVAILABLE, "the site is stopping; ask again from the offset you have");
+        stream_end (s, RPC_UNAVAILABLE, "the site is stopping; ask again from the offset you have");
     if (svc->output->changed) {
         event_free (svc->output->changed);
         close (svc->output->inotify);

@@ -25,7 +25,7 @@ struct stageout {
     char key[STAGE_KEY_MAX];
     uint32_t again[JOB_TRANSFERS_MAX]; /* only these: the others have gone */
     uint32_t again_count;              /* 0: none has gone yet */
-    struct event *failing; /* it could not even begin, for this reason */
+    struct event *failing;             /* it could not even begin, for this reason */
     char text[STAGE_TEXT_MAX];
     UT_hash_handle hh;
 };
@@ -46,7 +46,8 @@ static void out_free (struct stageout *out)
 }
 
 /* Of a job that ran; sets its reason, where it ended well. */
-static int stageout_write (struct svc *svc, struct site_job *job, const struct job_end *end, struct err *err)
+static int stageout_write (struct svc *svc, struct site_job *job, const struct job_end *end,
+                           struct err *err)
 {
     struct jobspec spec;
     bool well = job->rec.state == STORE_JOB_COMPLETED, any = well;
@@ -162,7 +163,7 @@ static void over (struct stageout *out, const char *failure)
         log_event (svc->log, LOG_LEVEL_INFO, "stage", "staged_out", "job=%s", id);
     int rc = over_write (out, failure, &err);
     if (rc != 0 && rc != ERR_NOT_FOUND) { /* the job itself may be forgotten by now */
-        daemon_stop (svc->daemon, &err); /* begun again after a restart */
+        daemon_stop (svc->daemon, &err);  /* begun again after a restart */
         return;
     }
     stage_forget (staging_mover (svc), out->key);
@@ -280,7 +281,7 @@ static void stageout_close (struct svc *svc)
 {
     struct stageout *out, *next;
     HASH_ITER (hh, svc->stageouts, out, next)
-    out_free (out);
+        out_free (out);
 }
 
 /* --- what is told ----------------------------------------------------------------------------- */
@@ -410,4 +411,5 @@ void stageout_restage (void *self, struct rpccall *call, const ProtobufCMessage 
     store_job_free (&rec);
 }
 
-const struct svc_listener stageout_listener = {.job_ends = stageout_write, .job_ended = stageout_begin, .stop = stageout_close};
+const struct svc_listener stageout_listener = {
+    .job_ends = stageout_write, .job_ended = stageout_begin, .stop = stageout_close};

@@ -272,8 +272,7 @@ void staging_settle (struct svc *svc)
     time_us now = svc_now (svc);
     if (!svc->staging)
         return;
-    HASH_ITER (hh, svc->staging->ins, in, next)
-    {
+    HASH_ITER (hh, svc->staging->ins, in, next) {
         if (in->state != COMING_MOVES || !in->users)
             continue;
         time_us at = expected_now (in, now);
@@ -341,8 +340,7 @@ static void staging_close (struct svc *svc)
     struct staging_in *in, *next;
     if (!staging)
         return;
-    HASH_ITER (hh, staging->ins, in, next)
-    {
+    HASH_ITER (hh, staging->ins, in, next) {
         while (in->users)
             user_take (in->users);
         in_free (in);

@@ -21,8 +21,8 @@ enum {
 };
 /* As in report.c: one processor, two, four … and all, for so long. */
 static const duration_us lengths[LENGTHS] = {
-    60 * US_PER_S,        600 * US_PER_S,       1800 * US_PER_S,       3600 * US_PER_S,
-    4 * 3600 * US_PER_S,  12 * 3600 * US_PER_S, 24 * 3600 * US_PER_S,  72 * 3600 * US_PER_S,
+    60 * US_PER_S,         600 * US_PER_S,        1800 * US_PER_S,      3600 * US_PER_S,
+    4 * 3600 * US_PER_S,   12 * 3600 * US_PER_S,  24 * 3600 * US_PER_S, 72 * 3600 * US_PER_S,
     168 * 3600 * US_PER_S, 720 * 3600 * US_PER_S,
 };
 
@@ -45,8 +45,7 @@ static void shapes_make (struct forecast *f)
 {
     f->shape_count = 0;
     for (uint64_t size = 1; f->scene.procs_up > 0; size *= 2) {
-        bool last = size >= (uint64_t)f->scene.procs_up ||
-                    f->shape_count / LENGTHS == SIZES - 1;
+        bool last = size >= (uint64_t)f->scene.procs_up || f->shape_count / LENGTHS == SIZES - 1;
         for (uint32_t d = 0; d < LENGTHS; d++)
             f->shape[f->shape_count++] = (struct forward_ghost){
                 last ? (uint32_t)f->scene.procs_up : (uint32_t)size, lengths[d], TIME_US_NONE};
@@ -58,8 +57,8 @@ static void shapes_make (struct forecast *f)
 static int phase_begin (struct svc *svc, bool shapes, struct err *err)
 {
     struct forecast *f = svc->forecast;
-    struct simulate_options options = {.draws = SURVEY_DRAWS, .work = SURVEY_WORK,
-                                       .seed = f->cost.surveys, .alone = shapes};
+    struct simulate_options options = {
+        .draws = SURVEY_DRAWS, .work = SURVEY_WORK, .seed = f->cost.surveys, .alone = shapes};
     return simulation_begin (f->simulation, &f->scene, estimator_history (f->estimator),
                              svc->cluster, UINT32_MAX, shapes ? f->shape : NULL,
                              shapes ? f->shape_count : 0, &options, err);
@@ -273,13 +272,11 @@ static void forecast_close (struct svc *svc)
         event_free (f->event);
     if (f->due)
         event_free (f->due);
-    HASH_ITER (hh, f->told, t, next)
-    {
+    HASH_ITER (hh, f->told, t, next) {
         HASH_DEL (f->told, t);
         free (t);
     }
-    HASH_ITER (hh, f->held, h, next_held)
-    {
+    HASH_ITER (hh, f->held, h, next_held) {
         HASH_DEL (f->held, h);
         free (h);
     }
@@ -353,7 +350,8 @@ static Nui__Common__V1__Forecast *message (struct svc *svc, enum estimate_method
 
 void forecast_not_before (Nui__Common__V1__Forecast *m, time_us at)
 {
-    int64_t *const moment[] = {&m->median_us, &m->low50_us, &m->high50_us, &m->low95_us, &m->high95_us};
+    int64_t *const moment[] = {&m->median_us, &m->low50_us, &m->high50_us, &m->low95_us,
+                               &m->high95_us};
     for (size_t i = 0; i < sizeof moment / sizeof *moment; i++)
         if (*moment[i] && *moment[i] < at)
             *moment[i] = at;
@@ -467,9 +465,12 @@ static int ask_shape (struct svc *svc, const uint32_t cred[CRED_KINDS], const st
                       uint32_t req_count, duration_us walltime, enum estimate_method method,
                       struct answer *out, struct err *err)
 {
-    struct job_spec spec = {.id = {(uint64_t)INT64_MAX / 2}, .submit = svc_now (svc),
-                            .not_before = TIME_US_NONE, .walltime_limit = walltime,
-                            .req_count = req_count, .req = req};
+    struct job_spec spec = {.id = {(uint64_t)INT64_MAX / 2},
+                            .submit = svc_now (svc),
+                            .not_before = TIME_US_NONE,
+                            .walltime_limit = walltime,
+                            .req_count = req_count,
+                            .req = req};
     if (!svc->forecast)
         return err_set (err, ERR_NOT_FOUND, "nothing is estimated");
     memcpy (spec.cred, cred, sizeof spec.cred);

@@ -21,7 +21,7 @@ enum {
 /* What a waiting job was told. */
 struct told {
     uint64_t number;
-    time_us given; /* the first; 0: nothing yet */
+    time_us given;             /* the first; 0: nothing yet */
     struct estimate raw, said; /* then, from `given` */
     struct estimate shown;     /* what stands: the last that it was told, from shown_at */
     time_us shown_at;
@@ -97,15 +97,15 @@ struct forecast {
     struct forward_ghost shape[SIZES * LENGTHS];
     struct estimate table[SIZES * LENGTHS];
     uint32_t shape_count;
-    time_us table_at; /* TIME_US_NONE: never */
-    uint64_t version; /* of the cluster, as surveyed */
+    time_us table_at;  /* TIME_US_NONE: never */
+    uint64_t version;  /* of the cluster, as surveyed */
     duration_us spent; /* processor time of the survey under way */
     struct forecast_cost cost;
-    time_us purged;   /* when rows were last thrown away */
-    uint64_t number_max; /* the youngest job that is known */
+    time_us purged;           /* when rows were last thrown away */
+    uint64_t number_max;      /* the youngest job that is known */
     struct happened happened; /* that no survey has seen: why things move */
     struct happened seen;     /* of it: by the survey under way */
-    int64_t procs_told; /* processors that were up then */
+    int64_t procs_told;       /* processors that were up then */
 };
 
 /* --- forecast_answers.c ----------------------------------------------------------------------- */

@@ -13,7 +13,7 @@
 enum {
     HISTORY_DAYS = 60, /* of ended jobs that are read at the start */
     HISTORY_PIECE = 500,
-    RECORD_DAYS = 60, /* rows of estimates are kept */
+    RECORD_DAYS = 60,     /* rows of estimates are kept */
     RECORD_AT_ONCE = 100, /* rows of one transaction, a few milliseconds */
     PURGE_EVERY_S = 3600,
 };
@@ -152,8 +152,12 @@ static void later_read (void *arg, const struct store_later *row)
 int later_store (struct svc *svc, const struct told *t, const char *kind,
                  const struct estimate *said, time_us given, const char *cause, struct err *err)
 {
-    struct store_later row = {.number = t->number, .kind = kind, .class_name = t->class_name,
-                              .given = given, .draws = said->draws, .certain = said->certain,
+    struct store_later row = {.number = t->number,
+                              .kind = kind,
+                              .class_name = t->class_name,
+                              .given = given,
+                              .draws = said->draws,
+                              .certain = said->certain,
                               .cause = cause};
     values_out (said, &row.said);
     return store_later_add (svc->store, &row, err);
@@ -161,8 +165,10 @@ int later_store (struct svc *svc, const struct told *t, const char *kind,
 
 int told_store (struct svc *svc, const struct told *t, struct err *err)
 {
-    struct store_estimate row = {.number = t->number, .given = t->given,
-                                 .class_name = t->class_name, .draws = t->raw.draws,
+    struct store_estimate row = {.number = t->number,
+                                 .given = t->given,
+                                 .class_name = t->class_name,
+                                 .draws = t->raw.draws,
                                  .certain = t->raw.certain};
     int rc = 0;
     values_out (&t->raw, &row.raw);
@@ -282,8 +288,7 @@ static int by_submit (const void *a, const void *b)
 static int history_load (struct svc *svc, struct err *err)
 {
     struct reading r = {.svc = svc};
-    struct history_filter filter = {.from = svc_now (svc) -
-                                            HISTORY_DAYS * 24 * 3600 * US_PER_S};
+    struct history_filter filter = {.from = svc_now (svc) - HISTORY_DAYS * 24 * 3600 * US_PER_S};
     uint64_t after = 0;
     bool more = true;
     int rc = 0;
@@ -372,11 +377,13 @@ static void forecast_started (struct svc *svc, struct site_job *job, time_us now
     told_drop (f, t);
 }
 
-static int forecast_ended (struct svc *svc, struct site_job *job, const struct job_end *end, struct err *err)
+static int forecast_ended (struct svc *svc, struct site_job *job, const struct job_end *end,
+                           struct err *err)
 {
     struct job_known known;
     (void)err;
-    if (!svc->forecast || end->how == JOB_RUNS_AGAIN || !job->rec.start || job->rec.end < job->rec.start)
+    if (!svc->forecast || end->how == JOB_RUNS_AGAIN || !job->rec.start ||
+        job->rec.end < job->rec.start)
         return 0;
     svc->forecast->happened.ended++;
     known_of (job, &known);
@@ -454,7 +461,8 @@ Nui__Common__V1__EstimateRecord **forecast_records (struct svc *svc, struct aren
     if (!f)
         return NULL;
     HASH_SORT (f->held, by_class);
-    Nui__Common__V1__EstimateRecord **list = arena_array (arena, HASH_COUNT (f->held), sizeof *list);
+    Nui__Common__V1__EstimateRecord **list =
+        arena_array (arena, HASH_COUNT (f->held), sizeof *list);
     for (struct held *h = f->held; h; h = h->hh.next)
         list[n++] = record_message (h, now, arena);
     *count_out = n;

@@ -107,15 +107,17 @@ static void contact_look (struct svc *svc)
     struct site_job *job, *next;
     if (!c || svc->closing)
         return;
-    HASH_ITER (hh, svc->jobs, job, next)
-    {
+    HASH_ITER (hh, svc->jobs, job, next) {
         char text[300];
         struct err err = {0};
         if (!job->rec.contact || job->rec.stop == STORE_STOP_CANCEL ||
-            job->rec.state >= STORE_JOB_COMPLETED || now - heard_by_group (c, job->rec.meta) <= job->rec.contact)
+            job->rec.state >= STORE_JOB_COMPLETED ||
+            now - heard_by_group (c, job->rec.meta) <= job->rec.contact)
             continue;
-        text_printf (text, sizeof text, "metascheduler %.63s has not been heard for %lld s and may have given it elsewhere",
-                  job->rec.meta, (long long)(job->rec.contact / US_PER_S));
+        text_printf (
+            text, sizeof text,
+            "metascheduler %.63s has not been heard for %lld s and may have given it elsewhere",
+            job->rec.meta, (long long)(job->rec.contact / US_PER_S));
         log_event (svc->log, LOG_LEVEL_WARN, "contact", "lost", "job=%llu meta=%s",
                    (unsigned long long)job->rec.number, job->rec.meta);
         if (life_cancel (svc, job, CONTACT_LOST, text, &err) != 0)
@@ -185,4 +187,5 @@ void contact_close (struct svc *svc)
     svc->contact = NULL;
 }
 
-const struct svc_listener contact_listener = {.recovered = contact_look, .pass_begins = contact_look};
+const struct svc_listener contact_listener = {.recovered = contact_look,
+                                              .pass_begins = contact_look};

@@ -40,7 +40,8 @@ bool gridpolicy_too_cheap (const struct svc *svc, const struct site_job *job, cr
 /* --- replay.c ----------------------------------------------------------------------------- */
 
 /* Until when the owner lets this metascheduler, or its group, go on with it; 0: not by a delegation. */
-time_us replay_delegated_until (const struct svc *svc, const struct jobspec *spec, const char *meta);
+time_us replay_delegated_until (const struct svc *svc, const struct jobspec *spec,
+                                const char *meta);
 /* Whether the signed job was taken here before, so that its expiry does not count. ERR_UNAUTHENTIC
  * with the sentence when it was not and has expired. */
 int replay_expired (struct svc *svc, const struct jobspec *spec, time_us now, struct err *err);

@@ -15,7 +15,8 @@
 #include "local/svc/svc_i.h"
 #include "proto/base/text.h"
 
-#define LOOK_AGAIN (60 * US_PER_S) /* whether what was over MAXPROC or SHARE may start: at least as often */
+#define LOOK_AGAIN                                                                                 \
+    (60 * US_PER_S) /* whether what was over MAXPROC or SHARE may start: at least as often */
 
 static int refused (const struct svc *svc, const struct settings_grid *g, const char *rule,
                     const char *value, const char *what, const char *asked, struct err *err)
@@ -145,8 +146,8 @@ static int share_check (const struct svc *svc, const struct settings_grid *g, co
         return 0;
     int64_t have = besides + most_at_once (svc, meta, start, start + length);
     text_printf (asked, sizeof asked,
-              "metascheduler %.60s has %lld processors in that time and asks for %u more", meta,
-              (long long)have, procs);
+                 "metascheduler %.60s has %lld processors in that time and asks for %u more", meta,
+                 (long long)have, procs);
     if (g->procs && have + (int64_t)procs > g->procs) {
         snprintf (limit, sizeof limit, "%lld", (long long)g->procs);
         return refused (svc, g, "MAXPROC", limit, asked, "", err);
@@ -171,9 +172,10 @@ int gridpolicy_slot (struct svc *svc, const char *meta, const struct jobspec *sp
                         duration_format (lease, asked), err);
     if (g->ahead && start > now + g->ahead)
         return refused (svc, g, "MAXAHEAD", duration_format (g->ahead, limit),
-                        "the slot begins later from now, in",
-                        duration_format (start - now, asked), err);
-    return share_check (svc, g, meta, spec->procs, start, svc_part_duration (svc, spec->walltime), 0, err);
+                        "the slot begins later from now, in", duration_format (start - now, asked),
+                        err);
+    return share_check (svc, g, meta, spec->procs, start, svc_part_duration (svc, spec->walltime),
+                        0, err);
 }
 
 /* --- what starts from the queue --------------------------------------------------------------- */
@@ -184,7 +186,8 @@ static int64_t started_before (const struct svc *svc, const struct plan *plan, u
 {
     int64_t procs = 0;
     for (uint32_t i = 0; i < until; i++) {
-        const struct site_job *job = plan->start[i].refused ? NULL : svc_job ((struct svc *)svc, plan->start[i].job.v);
+        const struct site_job *job =
+            plan->start[i].refused ? NULL : svc_job ((struct svc *)svc, plan->start[i].job.v);
         procs += job && strcmp (job->rec.meta, meta) == 0 ? (int64_t)job->rec.procs : 0;
     }
     return procs;
@@ -218,8 +221,10 @@ void gridpolicy_defer (struct svc *svc, const struct plan *plan)
     for (uint32_t i = 0; i < plan->start_count; i++) {
         struct site_job *job = plan->start[i].refused ? svc_job (svc, plan->start[i].job.v) : NULL;
         if (job && strcmp (job->rec.reason_code, "GridPolicy") == 0 &&
-            cluster_job_defer (svc->cluster, plan->start[i].job, job->rec.deferred_until, plan->now, &err) != 0)
-            log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"", err.text);
+            cluster_job_defer (svc->cluster, plan->start[i].job, job->rec.deferred_until, plan->now,
+                               &err) != 0)
+            log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"",
+                       err.text);
     }
 }
 
@@ -236,10 +241,11 @@ bool gridpolicy_too_cheap (const struct svc *svc, const struct site_job *job, cr
     __int128 wanted = (__int128)g->price * job->rec.procs * job->rec.walltime / US_PER_S;
     if (amount >= wanted)
         return false;
-    text_printf (why, cap,
-              "site %.60s has GRIDCFG[%.60s] MINPRICE=%s for each processor-second of jobs of the "
-              "grid: the bank holds %s for %u processors",
-              svc->site, g->meta, credit_format (g->price, least), credit_format (amount, pays),
-              job->rec.procs);
+    text_printf (
+        why, cap,
+        "site %.60s has GRIDCFG[%.60s] MINPRICE=%s for each processor-second of jobs of the "
+        "grid: the bank holds %s for %u processors",
+        svc->site, g->meta, credit_format (g->price, least), credit_format (amount, pays),
+        job->rec.procs);
     return true;
 }

@@ -21,9 +21,14 @@ static int anchors_begin (struct svc *svc, const struct settings *settings, stru
 {
     char path[4096];
     struct anchors_config config = {
-        .base = svc->base, .log = svc->log, .id = daemon_tlsid (svc->daemon),
-        .client = bank_link_client (svc->bank), .path = path, .every = settings->am.anchors,
-        .on_change = on_history, .arg = svc,
+        .base = svc->base,
+        .log = svc->log,
+        .id = daemon_tlsid (svc->daemon),
+        .client = bank_link_client (svc->bank),
+        .path = path,
+        .every = settings->am.anchors,
+        .on_change = on_history,
+        .arg = svc,
     };
     snprintf (path, sizeof path, "%s/anchors", daemon_state_dir (svc->daemon));
     svc->anchors = anchors_create (&config, err);
@@ -53,14 +58,28 @@ static int links_open (struct svc *svc, struct err *err)
     if (!in_production (settings))
         return 0;
     struct bank_link_config bank = {
-        .base = svc->base, .log = svc->log, .id = daemon_tlsid (svc->daemon),
-        .target = settings->bank, .timeout = settings->am.timeout, .store = svc->store,
-        .on_answer = life_on_answer, .on_refused = charge_refused, .on_denied = on_denied, .arg = svc,
+        .base = svc->base,
+        .log = svc->log,
+        .id = daemon_tlsid (svc->daemon),
+        .target = settings->bank,
+        .timeout = settings->am.timeout,
+        .store = svc->store,
+        .on_answer = life_on_answer,
+        .on_refused = charge_refused,
+        .on_denied = on_denied,
+        .arg = svc,
     };
     struct meta_link_config meta = {
-        .base = svc->base, .log = svc->log, .id = daemon_tlsid (svc->daemon),
-        .targets = settings->metas, .target_count = settings->meta_count, .store = svc->store,
-        .fill = report_fill, .concerns = concerns, .heard = on_heard, .arg = svc,
+        .base = svc->base,
+        .log = svc->log,
+        .id = daemon_tlsid (svc->daemon),
+        .targets = settings->metas,
+        .target_count = settings->meta_count,
+        .store = svc->store,
+        .fill = report_fill,
+        .concerns = concerns,
+        .heard = on_heard,
+        .arg = svc,
     };
     if (settings->bank) {
         svc->bank = bank_link_create (&bank, err);
@@ -91,4 +110,5 @@ static void links_close (struct svc *svc)
     contact_close (svc);
 }
 
-const struct svc_listener links_listener = {.open = links_open, .reloaded = links_reloaded, .stop = links_close};
+const struct svc_listener links_listener = {
+    .open = links_open, .reloaded = links_reloaded, .stop = links_close};

@@ -11,8 +11,8 @@
 #include "proto/job/delegation.h"
 
 /* Nothing that was signed is changed, and the bank looks at the hand-over: what is kept of the job gets it. */
-static int handover_write (struct svc *svc, struct site_job *job, const Nui__Common__V1__Envelope *envelope,
-                           struct err *err)
+static int handover_write (struct svc *svc, struct site_job *job,
+                           const Nui__Common__V1__Envelope *envelope, struct err *err)
 {
     void *bytes = NULL;
     size_t len = 0;

@@ -99,7 +99,8 @@ int replay_check (struct svc *svc, const struct jobspec *spec, const char *meta,
         return err_set (err, ERR_UNAUTHENTIC,
                         "another signed job of %.100s with the same uuid was taken here as %s",
                         spec->submitter, row.grid_job_id);
-    if (strcmp (row.grid_job_id, grid_job_id) != 0 || !settings_speaks_for (svc->settings, meta, row.meta))
+    if (strcmp (row.grid_job_id, grid_job_id) != 0 ||
+        !settings_speaks_for (svc->settings, meta, row.meta))
         return err_set (err, ERR_UNAUTHENTIC,
                         "replayed: this signed job was taken here as %s of metascheduler %s, and "
                         "comes again as %s of %s",
@@ -116,8 +117,9 @@ int replay_unknown (struct svc *svc, const struct jobspec *spec, struct err *err
     if (rc != 0)
         return rc;
     return err_set (err, ERR_UNAUTHENTIC,
-                    same_bytes (&row, spec) ? "replayed: this signed job was taken here before, as %s"
-                                            : "another signed job with the same uuid was taken here as %s",
+                    same_bytes (&row, spec)
+                        ? "replayed: this signed job was taken here before, as %s"
+                        : "another signed job with the same uuid was taken here as %s",
                     row.grid_job_id);
 }
 
@@ -143,8 +145,7 @@ int replay_numbers_load (struct svc *svc, struct err *err)
 static void replay_numbers_free (struct svc *svc)
 {
     struct grid_number *n, *next;
-    HASH_ITER (hh, svc->grid_numbers, n, next)
-    {
+    HASH_ITER (hh, svc->grid_numbers, n, next) {
         HASH_DEL (svc->grid_numbers, n);
         free (n);
     }
@@ -153,14 +154,14 @@ static void replay_numbers_free (struct svc *svc)
 int replay_keep (struct svc *svc, const struct jobspec *spec, const char *meta,
                  const char *grid_job_id, struct err *err)
 {
-    struct store_signed row = {.submitter = spec->submitter,
-                               .until = good_until (svc, spec, meta)};
+    struct store_signed row = {.submitter = spec->submitter, .until = good_until (svc, spec, meta)};
     memcpy (row.uuid, spec->job->uuid.data, sizeof row.uuid);
     memcpy (row.hash, spec->hash, sizeof row.hash);
     text_printf (row.meta, sizeof row.meta, "%.63s", meta);
     text_printf (row.grid_job_id, sizeof row.grid_job_id, "%.63s", grid_job_id);
     uint64_t number;
-    if (strncmp (grid_job_id, "grid.", 5) == 0 && uint_parse (grid_job_id + 5, "number", 1, INT64_MAX, &number, NULL) == 0)
+    if (strncmp (grid_job_id, "grid.", 5) == 0 &&
+        uint_parse (grid_job_id + 5, "number", 1, INT64_MAX, &number, NULL) == 0)
         number_keep (svc, row.meta, number);
     return signed_put (svc->store, &row, err);
 }

@@ -11,9 +11,9 @@
 
 enum { WINDOWS_MAX = 64, SIZES_MAX = 24, DURATIONS_MAX = 10 };
 static const duration_us table_durations[DURATIONS_MAX] = {
-    60 * US_PER_S,    600 * US_PER_S,    1800 * US_PER_S,   3600 * US_PER_S,   4 * 3600 * US_PER_S,
-    12 * 3600 * US_PER_S, 24 * 3600 * US_PER_S, 72 * 3600 * US_PER_S, 168 * 3600 * US_PER_S,
-    720 * 3600 * US_PER_S,
+    60 * US_PER_S,         600 * US_PER_S,        1800 * US_PER_S,      3600 * US_PER_S,
+    4 * 3600 * US_PER_S,   12 * 3600 * US_PER_S,  24 * 3600 * US_PER_S, 72 * 3600 * US_PER_S,
+    168 * 3600 * US_PER_S, 720 * 3600 * US_PER_S,
 };
 
 static void nodes_fill (struct svc *svc, Nui__Meta__V1__SiteReport *report)
@@ -81,9 +81,8 @@ static void table_fill (struct svc *svc, time_us now, Nui__Meta__V1__SiteReport 
     uint32_t sizes[SIZES_MAX];
     uint32_t size_count = sizes_of (report->procs_up, sizes);
     time_us start[SIZES_MAX * DURATIONS_MAX];
-    if (size_count == 0 ||
-        query_table (svc->cluster, sizes, size_count, table_durations, DURATIONS_MAX, 0, true, now,
-                     start, NULL) != 0)
+    if (size_count == 0 || query_table (svc->cluster, sizes, size_count, table_durations,
+                                        DURATIONS_MAX, 0, true, now, start, NULL) != 0)
         return;
     report->estimates = arena_array (arena, SIZES_MAX * DURATIONS_MAX, sizeof (void *));
     for (uint32_t s = 0; s < size_count; s++)
@@ -96,7 +95,8 @@ static void table_fill (struct svc *svc, time_us now, Nui__Meta__V1__SiteReport 
             e->start_us = at == TIME_US_NONE || at > now + svc->settings->horizon ? 0 : at;
             struct estimate expected;
             time_us made;
-            if (e->start_us && forecast_table (svc, sizes[s], table_durations[d], &expected, &made)) {
+            if (e->start_us &&
+                forecast_table (svc, sizes[s], table_durations[d], &expected, &made)) {
                 e->median_us = made + expected.median;
                 e->low95_us = made + expected.low95;
                 e->high95_us = made + expected.high95;
@@ -116,9 +116,9 @@ static void features_fill (struct svc *svc, Nui__Meta__V1__SiteReport *report)
 static void numbers_fill (struct svc *svc, Nui__Meta__V1__SiteReport *report)
 {
     struct grid_number *n, *next;
-    report->grid_numbers = arena_array (svc->report_arena, HASH_COUNT (svc->grid_numbers) + 1, sizeof (void *));
-    HASH_ITER (hh, svc->grid_numbers, n, next)
-    {
+    report->grid_numbers =
+        arena_array (svc->report_arena, HASH_COUNT (svc->grid_numbers) + 1, sizeof (void *));
+    HASH_ITER (hh, svc->grid_numbers, n, next) {
         Nui__Meta__V1__GridNumber *out = arena_new (svc->report_arena, Nui__Meta__V1__GridNumber);
         nui__meta__v1__grid_number__init (out);
         out->metascheduler = n->meta;

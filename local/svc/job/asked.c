@@ -40,8 +40,8 @@ void bank_asked_fill (const struct svc *svc, const struct jobspec *spec, struct 
     }
     cluster_totals (svc->cluster, &have, &dedicated);
     struct priority_totals totals = {.procs = have.v[RES_PROCS], .mem_mb = have.v[RES_MEM_MB]};
-    out->message.pe_milli = (int64_t)llround (
-        1000 * priority_pe (spec->procs, out->message.memory_mb, 0, 0, &totals));
+    out->message.pe_milli =
+        (int64_t)llround (1000 * priority_pe (spec->procs, out->message.memory_mb, 0, 0, &totals));
 }
 
 static void add_node (struct bank_asked *out, const char *type, int64_t procs)

@@ -114,8 +114,9 @@ static void charge_fill (struct svc *svc, const struct site_job *job, time_us en
     request->incarnation = job->rec.incarnation;
     request->procs = job->rec.procs;
     request->start_us = job->rec.start;
-    request->end_us = given_away (svc, job, final) ? job->rec.start
-                                                   : end - job->rec.halted; /* stopped it used nothing */
+    request->end_us = given_away (svc, job, final)
+                          ? job->rec.start
+                          : end - job->rec.halted; /* stopped it used nothing */
     request->cpu_us = cpu_time;
     request->shape = job->rec.shape;
     request->final = final;
@@ -173,7 +174,7 @@ int charge_job (struct svc *svc, const struct site_job *job, time_us end, durati
     struct store_run run = {.user = job->rec.local_account,
                             .rm_id = job->rm.rm_id,
                             .rm_submit = job->rm.submit,
-                            .untold = !charge_wanted (svc, job)          ? "NotCharged"
+                            .untold = !charge_wanted (svc, job)           ? "NotCharged"
                                       : !held && !charge_unheld_may (job) ? "NobodyToCharge"
                                                                           : ""};
     if (!svc->bank || (*run.untold && !final))
@@ -186,9 +187,9 @@ int charge_job (struct svc *svc, const struct site_job *job, time_us end, durati
                 jobspec_load (svc, &job->rec, &spec, row_only ? NULL : err) == 0;
     if (!read && !row_only)
         return err->code;
-    int rc = held && !*run.untold ? charge_held (svc, job, read ? &spec : NULL, &request,
-                                                 &run.message, err)
-                                  : 0;
+    int rc = held && !*run.untold
+                 ? charge_held (svc, job, read ? &spec : NULL, &request, &run.message, err)
+                 : 0;
     if (rc != 0 || (held && !final)) {
         if (read)
             jobspec_free (&spec);
@@ -246,8 +247,7 @@ static void charge_poll (struct svc *svc)
     uint32_t count = 0;
     if (!svc->bank)
         return;
-    HASH_ITER (hh, svc->jobs, job, next)
-    {
+    HASH_ITER (hh, svc->jobs, job, next) {
         if (partial_due (svc, job, now))
             list[count++] = job;
         if (count == AT_ONCE)

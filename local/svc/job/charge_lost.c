@@ -40,8 +40,7 @@ static Nui__Common__V1__Envelope *envelope_of (struct svc *svc, uint64_t number)
     struct err err = {0};
     void *bytes = NULL;
     size_t len = 0;
-    if (!number ||
-        (local_store_rm_job_get (svc->store, number, &rm, &err) == 0 && rm.native) ||
+    if (!number || (local_store_rm_job_get (svc->store, number, &rm, &err) == 0 && rm.native) ||
         local_store_envelope (svc->store, number, &bytes, &len, &err) != 0)
         return NULL;
     Nui__Common__V1__Envelope *envelope = nui__common__v1__envelope__unpack (NULL, len, bytes);
@@ -71,7 +70,8 @@ static void on_run (void *arg, const struct store_run *run)
     nui__bank__v1__charge_request__free_unpacked (request, NULL);
 }
 
-int charge_refused (void *arg, const struct store_item *item, enum rpc_status status, struct err *err)
+int charge_refused (void *arg, const struct store_item *item, enum rpc_status status,
+                    struct err *err)
 {
     struct svc *svc = arg;
     struct lost lost = {.svc = svc, .message = item->sequence, .err = err};

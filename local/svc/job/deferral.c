@@ -39,8 +39,7 @@ int deferral_write (struct svc *svc, struct site_job *job, struct deferral d, st
 bool deferral_holds (const struct site_job *job, uint32_t holds)
 {
     bool by_admin = strcmp (job->rec.reason_code, defer_reason_name (DEFER_ADMIN)) == 0;
-    return *job->rec.reason_code &&
-           ((holds & HOLD_BATCH) || ((holds & HOLD_SYSTEM) && by_admin));
+    return *job->rec.reason_code && ((holds & HOLD_BATCH) || ((holds & HOLD_SYSTEM) && by_admin));
 }
 
 /* After the commit: the core knows it as well. */
@@ -120,8 +119,7 @@ static void deferral_qos_changed (struct svc *svc)
 {
     const struct policy *policy = svc->settings->policy;
     struct site_job *job, *next;
-    HASH_ITER (hh, svc->jobs, job, next)
-    {
+    HASH_ITER (hh, svc->jobs, job, next) {
         struct err err = {0};
         char text[200];
         uint32_t had = job->cred[CRED_QOS];
@@ -137,8 +135,9 @@ static void deferral_qos_changed (struct svc *svc)
             job->cred[CRED_QOS] = had;
             continue;
         }
-        text_printf (text, sizeof text, "QoS %.60s is not for its credentials any more; it has %.60s",
-                  cred_name (svc->names, CRED_QOS, had), cred_name (svc->names, CRED_QOS, qos));
+        text_printf (text, sizeof text,
+                     "QoS %.60s is not for its credentials any more; it has %.60s",
+                     cred_name (svc->names, CRED_QOS, had), cred_name (svc->names, CRED_QOS, qos));
         defer_for (svc, job, DEFER_QOS_ACCESS, text);
     }
 }
@@ -147,8 +146,7 @@ static void deferral_qos_changed (struct svc *svc)
 void deferral_nodes_changed (struct svc *svc)
 {
     struct site_job *job, *next;
-    HASH_ITER (hh, svc->jobs, job, next)
-    {
+    HASH_ITER (hh, svc->jobs, job, next) {
         struct err err = {0};
         if (!job->in_cluster || job->rec.state != STORE_JOB_QUEUED ||
             job->rec.deferred_until <= svc_now (svc) ||

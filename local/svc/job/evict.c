@@ -92,7 +92,8 @@ void evict_resumed_there (struct svc *svc, struct site_job *job)
     time_us now = svc_now (svc), since = job->rec.suspended_at;
     site_id (svc, job->rec.number, id);
     if (cluster_job_resumed (svc->cluster, (struct job_id){job->rec.number}, now, &err) != 0) {
-        log_event (svc->log, LOG_LEVEL_WARN, "svc", "suspended_again", "job=%s reason=\"%s\"", id, err.text);
+        log_event (svc->log, LOG_LEVEL_WARN, "svc", "suspended_again", "job=%s reason=\"%s\"", id,
+                   err.text);
         if (svc->rm.ops->suspend (svc->rm.self, id, job->rec.incarnation, true, &err) != 0)
             log_event (svc->log, LOG_LEVEL_ERROR, "svc", "not_suspended", "job=%s error=\"%s\"", id,
                        err.text);
@@ -214,8 +215,8 @@ static void on_checkpoint (evutil_socket_t fd, short what, void *arg)
     bool good = !(what & EV_TIMEOUT) && info.si_code == CLD_EXITED && info.si_status == 0;
     if (!good && !(what & EV_TIMEOUT))
         text_printf (why, sizeof why, "CHECKPOINTHOOK %s %d",
-                  info.si_code == CLD_EXITED ? "ended with exit code" : "was ended by signal",
-                  info.si_status);
+                     info.si_code == CLD_EXITED ? "ended with exit code" : "was ended by signal",
+                     info.si_status);
     struct site_job *job = svc_job (svc, c->number);
     bool still = job && job->rec.incarnation == c->incarnation &&
                  job->rec.stop == STORE_STOP_CHECKPOINT && job->rec.state == STORE_JOB_RUNNING;
@@ -247,9 +248,8 @@ static int checkpoint_dir_make (struct svc *svc, struct site_job *job, char *dir
     life_checkpoint_dir (svc, job, dir, cap);
     if (mkdir (dir, 0700) != 0 && errno != EEXIST)
         return err_set (err, ERR_IO, "%s: %s", dir, strerror (errno));
-    if (geteuid () == 0 &&
-        getpwnam_r (job->rec.local_account, &pw, buf, sizeof buf, &found) == 0 && found &&
-        lchown (dir, pw.pw_uid, pw.pw_gid) != 0)
+    if (geteuid () == 0 && getpwnam_r (job->rec.local_account, &pw, buf, sizeof buf, &found) == 0 &&
+        found && lchown (dir, pw.pw_uid, pw.pw_gid) != 0)
         return err_set (err, ERR_IO, "%s: %s", dir, strerror (errno));
     return 0;
 }
@@ -321,8 +321,10 @@ static int checkpoint_begin (struct svc *svc, struct site_job *job, struct err *
         return rc;
     struct checkpoint *c = calloc (1, sizeof *c);
     assert (c);
-    *c = (struct checkpoint){.svc = svc, .number = job->rec.number,
-                             .incarnation = job->rec.incarnation, .pid = pid,
+    *c = (struct checkpoint){.svc = svc,
+                             .number = job->rec.number,
+                             .incarnation = job->rec.incarnation,
+                             .pid = pid,
                              .next = svc->checkpoints};
     c->pidfd = (int)syscall (SYS_pidfd_open, pid, 0);
     assert (c->pidfd >= 0);
@@ -368,7 +370,8 @@ static int by_hand (struct svc *svc, const struct site_job *job, struct err *err
     if (svc_may_act (svc, err) != 0)
         return err->code;
     if (job->part)
-        return err_set (err, ERR_CONFLICT, "job %s is part of a co-allocation: its group decides", id);
+        return err_set (err, ERR_CONFLICT, "job %s is part of a co-allocation: its group decides",
+                        id);
     if (job->rec.state != STORE_JOB_RUNNING)
         return err_set (err, ERR_CONFLICT, "job %s does not run", id);
     if (job->rec.stop != STORE_STOP_NONE)
@@ -445,8 +448,7 @@ void evict_lost_nodes (struct svc *svc)
     struct site_job *job, *next;
     if (svc->settings->node_failure == NODE_FAILURE_FAIL)
         return;
-    HASH_ITER (hh, svc->jobs, job, next)
-    {
+    HASH_ITER (hh, svc->jobs, job, next) {
         struct err err = {0};
         struct job_view view;
         struct node_view node;
@@ -457,8 +459,9 @@ void evict_lost_nodes (struct svc *svc)
             cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &view, NULL) != 0)
             continue;
         for (uint32_t i = 0; i < view.allocation.count && !lost; i++)
-            lost = cluster_node_get (svc->cluster, view.allocation.item[i].node, &node, NULL) == 0 &&
-                   node.state == NODE_DOWN;
+            lost =
+                cluster_node_get (svc->cluster, view.allocation.item[i].node, &node, NULL) == 0 &&
+                node.state == NODE_DOWN;
         if (!lost)
             continue;
         int rc = life_requeues_lost (svc, job)

@@ -12,8 +12,10 @@ static int stray_check (const struct svc *svc, const char *job_id, struct err *e
 {
     for (const struct svc_stray *s = svc->strays; s; s = s->hh.next)
         if (strcmp (s->job_id, job_id) == 0)
-            return err_set (err, ERR_UNAVAILABLE, "job %.80s came after the moment to which site %s was restored, and is being ended",
-                            job_id, svc->site);
+            return err_set (
+                err, ERR_UNAVAILABLE,
+                "job %.80s came after the moment to which site %s was restored, and is being ended",
+                job_id, svc->site);
     return 0;
 }
 
@@ -30,8 +32,8 @@ int jobs_find (struct svc *svc, const struct rpccall *call, const char *job_id,
     if (strcmp (prefix, svc->site) == 0 && number <= INT64_MAX)
         rc = local_store_job_get (svc->store, number, out, err);
     else
-        rc = local_store_job_find (svc->store, settings_speakers (svc->settings, meta), job_id, component, out,
-                                   err);
+        rc = local_store_job_find (svc->store, settings_speakers (svc->settings, meta), job_id,
+                                   component, out, err);
     if (rc == ERR_NOT_FOUND && stray_check (svc, job_id, err) != 0)
         return ERR_UNAVAILABLE;
     if (rc == ERR_NOT_FOUND)
@@ -39,8 +41,8 @@ int jobs_find (struct svc *svc, const struct rpccall *call, const char *job_id,
     return rc;
 }
 
-int jobs_allowed (struct svc *svc, struct rpccall *call, const struct store_job *rec,
-                  unsigned who, struct err *err)
+int jobs_allowed (struct svc *svc, struct rpccall *call, const struct store_job *rec, unsigned who,
+                  struct err *err)
 {
     const struct principal *peer = rpccall_peer (call);
     char uri[PRINCIPAL_URI_MAX];
@@ -58,8 +60,7 @@ int jobs_allowed (struct svc *svc, struct rpccall *call, const struct store_job 
         if (who & JOBS_OPERATOR)
             return 0;
     } else if (peer->kind == PRINCIPAL_META) {
-        if ((who & JOBS_META) &&
-            settings_speaks_for (svc->settings, peer->name, rec->meta))
+        if ((who & JOBS_META) && settings_speaks_for (svc->settings, peer->name, rec->meta))
             return 0;
     } else if ((who & JOBS_OWNER) && rec->submitter &&
                strcmp (principal_uri (peer, uri), rec->submitter) == 0) {

@@ -103,7 +103,8 @@ int life_hold_again (struct svc *svc, struct site_job *job, int rc, struct err *
     return rc;
 }
 
-int life_hold_release (struct svc *svc, uint64_t number, const char *hold_id, const char *why, struct err *err)
+int life_hold_release (struct svc *svc, uint64_t number, const char *hold_id, const char *why,
+                       struct err *err)
 {
     Nui__Bank__V1__ReleaseRequest request = NUI__BANK__V1__RELEASE_REQUEST__INIT;
     char id[SITE_ID_MAX];
@@ -142,6 +143,7 @@ int life_answer_over (struct svc *svc, const struct bank_answer *answer, struct 
 {
     int rc = 0;
     if (answer->hold_id)
-        rc = life_hold_release (svc, answer->job, answer->hold_id, answer->text ? answer->text : "no longer wanted", err);
+        rc = life_hold_release (svc, answer->job, answer->hold_id,
+                                answer->text ? answer->text : "no longer wanted", err);
     return rc ? rc : local_store_hold_delete (svc->store, answer->key, err);
 }

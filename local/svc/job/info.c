@@ -110,7 +110,8 @@ static int jobs_told (struct svc *svc, struct site_job *job, struct err *err)
     uuid_make (&key);
     int rc = local_store_outbox_put (svc->store, STORE_OUTBOX_META, "job", &key, bytes, len,
                                      svc_now (svc), NULL, err);
-    text_printf (job->told_reason, sizeof job->told_reason, "%s", info.reason ? info.reason->code : "");
+    text_printf (job->told_reason, sizeof job->told_reason, "%s",
+                 info.reason ? info.reason->code : "");
     arena_destroy (arena);
     if (rc == 0 && svc->meta)
         meta_link_poke (svc->meta);

@@ -27,10 +27,15 @@ static int intervals_fill (struct svc *svc, const struct jobspec *spec, struct w
                            time_us now, Nui__Local__V1__QueryReply *reply, struct err *err)
 {
     struct who who = jobspec_who (svc, spec, jobspec_is_reserved (spec));
-    struct query query = {.req_count = spec->req_count, .req = spec->reqs,
-                          .licence_count = spec->licence_count, .licence = spec->licence,
-                          .duration = svc_part_duration (svc, spec->walltime), .from = w.from,
-                          .until = w.until, .queue = true, .who = &who};
+    struct query query = {.req_count = spec->req_count,
+                          .req = spec->reqs,
+                          .licence_count = spec->licence_count,
+                          .licence = spec->licence,
+                          .duration = svc_part_duration (svc, spec->walltime),
+                          .from = w.from,
+                          .until = w.until,
+                          .queue = true,
+                          .who = &who};
     struct interval *list;
     uint32_t count;
     int rc = query_intervals (svc->cluster, &query, now, QUERY_INTERVALS_MAX, svc->call_arena,
@@ -50,11 +55,15 @@ static int intervals_fill (struct svc *svc, const struct jobspec *spec, struct w
 
 static struct query query_of (const struct jobspec *spec, const struct who *who, time_us now)
 {
-    return (struct query){.req_count = spec->req_count, .req = spec->reqs,
-                          .licence_count = spec->licence_count, .licence = spec->licence,
+    return (struct query){.req_count = spec->req_count,
+                          .req = spec->reqs,
+                          .licence_count = spec->licence_count,
+                          .licence = spec->licence,
                           .duration = spec->walltime,
                           .from = spec->job->not_before_us > now ? spec->job->not_before_us : now,
-                          .until = TIME_US_MAX, .queue = true, .who = who};
+                          .until = TIME_US_MAX,
+                          .queue = true,
+                          .who = who};
 }
 
 /* As an ordinary job, submitted now: the start, and why not at once. */
@@ -161,8 +170,8 @@ struct query_later {
     struct jobspec spec;
 };
 
-static void query_reply (struct svc *svc, struct rpccall *call, const Nui__Local__V1__QueryRequest *r,
-                         struct jobspec *spec)
+static void query_reply (struct svc *svc, struct rpccall *call,
+                         const Nui__Local__V1__QueryRequest *r, struct jobspec *spec)
 {
     Nui__Local__V1__QueryReply reply = NUI__LOCAL__V1__QUERY_REPLY__INIT;
     struct err err = {0};
@@ -208,9 +217,9 @@ void jobs_query (void *self, struct rpccall *call, const ProtobufCMessage *reque
     struct err err = {0};
     arena_reset (svc->call_arena);
     const struct principal *peer = rpccall_peer (call);
-    int rc = jobspec_verify_counted (svc, r->envelope, peer->kind == PRINCIPAL_META ? peer->name : "",
-                                     r->component, r->shape, r->grid_licences, r->n_grid_licences, &spec,
-                                     &err);
+    int rc = jobspec_verify_counted (svc, r->envelope,
+                                     peer->kind == PRINCIPAL_META ? peer->name : "", r->component,
+                                     r->shape, r->grid_licences, r->n_grid_licences, &spec, &err);
     if (rc == ERR_DENIED) { /* this site's own no: others may say yes */
         query_no (svc, call, "Denied", err.text);
         return;
@@ -344,13 +353,14 @@ static int leader_check (struct svc *svc, const char *meta, const Nui__Local__V1
     return svc_commit (svc, rc, err);
 }
 
-static int submit_do (struct svc *svc, struct rpccall *call,
-                      const Nui__Local__V1__SubmitRequest *r, struct err *err)
+static int submit_do (struct svc *svc, struct rpccall *call, const Nui__Local__V1__SubmitRequest *r,
+                      struct err *err)
 {
     struct jobspec spec = {0};
     struct store_job before;
     struct site_job *job;
-    struct jobs_wish wish = {.envelope = r->envelope, .grid_job_id = r->grid_job_id,
+    struct jobs_wish wish = {.envelope = r->envelope,
+                             .grid_job_id = r->grid_job_id,
                              .meta = rpccall_peer (call)->name,
                              .attempt = r->attempt,
                              .contact = r->contact_us > 0 ? r->contact_us : 0,
@@ -361,16 +371,18 @@ static int submit_do (struct svc *svc, struct rpccall *call,
     time_us now = svc_now (svc);
     int rc = name_check ("grid job", r->grid_job_id, err);
     if (rc == 0)
-        rc = local_store_job_by_attempt (svc->store, settings_speakers (svc->settings, wish.meta), r->grid_job_id,
-                                         r->component, r->attempt, &before, err);
+        rc = local_store_job_by_attempt (svc->store, settings_speakers (svc->settings, wish.meta),
+                                         r->grid_job_id, r->component, r->attempt, &before, err);
     if (rc == 0) { /* again: the same answer */
         bool same = before.submitter != NULL;
-        rc = jobspec_verify (svc, r->envelope, wish.meta, r->component, r->shape, false, &spec, err);
+        rc =
+            jobspec_verify (svc, r->envelope, wish.meta, r->component, r->shape, false, &spec, err);
         if (rc == 0)
             rc = leader_check (svc, wish.meta, r, &spec, err);
         if (rc == 0)
             rc = svc_job_signed (svc, before.number, r->envelope, &same, err);
-        same = same && rc == 0 && before.shape == r->shape && strcmp (spec.submitter, before.submitter) == 0;
+        same = same && rc == 0 && before.shape == r->shape &&
+               strcmp (spec.submitter, before.submitter) == 0;
         if (same)
             submit_reply (svc, call, before.number, before.start);
         else if (rc == 0)
@@ -439,10 +451,15 @@ static void estimate_fill (struct svc *svc, const struct site_job *job,
 {
     time_us now = svc_now (svc);
     struct who who = svc_who (svc, job);
-    struct query query = {.req_count = job->req_count, .req = job->reqs,
-                          .licence_count = job->licence_count, .licence = job->licence,
-                          .duration = job->rec.walltime, .from = now, .until = TIME_US_MAX,
-                          .queue = true, .who = &who};
+    struct query query = {.req_count = job->req_count,
+                          .req = job->reqs,
+                          .licence_count = job->licence_count,
+                          .licence = job->licence,
+                          .duration = job->rec.walltime,
+                          .from = now,
+                          .until = TIME_US_MAX,
+                          .queue = true,
+                          .who = &who};
     struct slot slot;
     if (job->rec.state != STORE_JOB_QUEUED || info->start_estimate_us)
         return;
@@ -504,7 +521,8 @@ void jobs_cancel (void *self, struct rpccall *call, const ProtobufCMessage *requ
                  (r->moving && is_held (svc, live)))) {
         reply.kept = true;
     } else if (live && (rc = svc_may_act (svc, &err)) == 0) {
-        text_printf (text, sizeof text, "cancelled by %s", principal_uri (rpccall_peer (call), uri));
+        text_printf (text, sizeof text, "cancelled by %s",
+                     principal_uri (rpccall_peer (call), uri));
         rc = life_cancel (svc, live, "Cancelled", text, &err);
         reply.cancelled = rc == 0;
     }

@@ -41,8 +41,8 @@ int jobs_find (struct svc *svc, const struct rpccall *call, const char *job_id,
                const char *component, struct store_job *out, struct err *err);
 enum { JOBS_OWNER = 1, JOBS_OPERATOR = 2, JOBS_META = 4 };
 /* 0, or ERR_DENIED. */
-int jobs_allowed (struct svc *svc, struct rpccall *call, const struct store_job *rec,
-                  unsigned who, struct err *err);
+int jobs_allowed (struct svc *svc, struct rpccall *call, const struct store_job *rec, unsigned who,
+                  struct err *err);
 /* A job on its way into the queue; uuid: where it came by msub, else NULL. */
 struct jobs_wish {
     const Nui__Common__V1__Envelope *envelope;
@@ -50,7 +50,7 @@ struct jobs_wish {
     const char *meta;        /* whose it is then; NULL: nobody's */
     uint32_t attempt;
     const uint8_t *uuid;
-    uint32_t holds; /* enum job_hold */
+    uint32_t holds;      /* enum job_hold */
     duration_us contact; /* as in store_job */
     bool released;       /* the hold with which it came is over */
 };

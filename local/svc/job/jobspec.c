@@ -72,8 +72,8 @@ static void creds (struct svc *svc, struct jobspec *spec)
 static void never (struct jobspec *spec, const char *what, const char *name)
 {
     spec->never_fits = true;
-    text_printf (spec->never_text, sizeof spec->never_text, "no node of this site has %s %.80s", what,
-              name);
+    text_printf (spec->never_text, sizeof spec->never_text, "no node of this site has %s %.80s",
+                 what, name);
 }
 
 static int licence_add (struct jobspec *spec, uint32_t kind, uint64_t count, struct err *err)
@@ -90,8 +90,9 @@ static int licence_add (struct jobspec *spec, uint32_t kind, uint64_t count, str
 }
 
 /* A resource of the node, or one that floats: then so many for each task. */
-static int gres_of (struct svc *svc, struct jobspec *spec, const Nui__Common__V1__GenericResource *in,
-                    uint32_t tasks, struct req *out, struct err *err)
+static int gres_of (struct svc *svc, struct jobspec *spec,
+                    const Nui__Common__V1__GenericResource *in, uint32_t tasks, struct req *out,
+                    struct err *err)
 {
     uint32_t column, kind, count = in->count ? in->count : 1;
     if (count > 1 << 24)
@@ -143,7 +144,8 @@ static int place_of (struct svc *svc, struct jobspec *spec, struct err *err)
     if (rc == 0 && *c->nodeset)
         rc = place_nodeset (&svc->place, svc->settings->policy, c->nodeset, &all.nodeset, err);
     if (rc == 0 && c->n_partitions > PARTITIONS_MAX)
-        rc = err_set (err, ERR_LIMIT, "%zu partitions, at most %d", c->n_partitions, PARTITIONS_MAX);
+        rc =
+            err_set (err, ERR_LIMIT, "%zu partitions, at most %d", c->n_partitions, PARTITIONS_MAX);
     for (size_t i = 0; rc == 0 && i < c->n_partitions; i++) {
         uint32_t p = strtab_find (svc->names->partition, c->partitions[i]);
         if (p == STRTAB_NONE || p >= PARTITIONS_MAX)
@@ -156,8 +158,7 @@ static int place_of (struct svc *svc, struct jobspec *spec, struct err *err)
         all.access++;
     if (rc == 0 && all.access == sizeof access / sizeof *access)
         rc = err_set (err, ERR_INVALID,
-                      "'%.40s' is not SHARED, SINGLEUSER, SINGLEJOB or SINGLETASK",
-                      c->node_access);
+                      "'%.40s' is not SHARED, SINGLEUSER, SINGLEJOB or SINGLETASK", c->node_access);
     for (uint32_t r = 0; rc == 0 && r < spec->req_count; r++) {
         spec->reqs[r].hosts = all.hosts;
         spec->reqs[r].nodeset = all.nodeset;
@@ -192,8 +193,8 @@ static int req_of (struct svc *svc, struct jobspec *spec, const Nui__Common__V1_
                         (unsigned long long)tasks, per_node);
     if (procs > TASKS_MAX || in->memory_mb < 0 || in->memory_mb > INT32_MAX || in->swap_mb < 0 ||
         in->swap_mb > INT32_MAX || in->disk_mb < 0 || in->disk_mb > INT32_MAX)
-        return err_set (err, ERR_INVALID, "component %.60s: processors, memory, swap or disk per task",
-                        name);
+        return err_set (err, ERR_INVALID,
+                        "component %.60s: processors, memory, swap or disk per task", name);
     *out = (struct req){.tasks = (uint32_t)tasks, .tasks_per_node = per_node};
     out->task.v[RES_PROCS] = (int32_t)procs;
     out->task.v[RES_MEM_MB] = (int32_t)in->memory_mb;
@@ -293,9 +294,10 @@ static int component_convert (struct svc *svc, struct jobspec *spec, struct err 
         return err->code;
     spec->walltime = c->walltime_us;
     if (spec->walltime == 0)
-        spec->walltime = policy_default_wall_s (svc->settings->policy,
-                                                strtab_find (svc->names->tab[CRED_CLASS], c->class_)) *
-                         US_PER_S;
+        spec->walltime =
+            policy_default_wall_s (svc->settings->policy,
+                                   strtab_find (svc->names->tab[CRED_CLASS], c->class_)) *
+            US_PER_S;
     if (spec->walltime <= 0 || spec->walltime > INT64_MAX / 4)
         return err_set (err, ERR_INVALID, "component %.60s has no wallclock limit", c->name);
     for (size_t i = 0; rc == 0 && i < c->n_reqs; i++)
@@ -308,19 +310,19 @@ static int component_convert (struct svc *svc, struct jobspec *spec, struct err 
     if (rc == 0)
         creds (svc, spec);
     if (rc == 0 && spec->cred[CRED_CLASS] != CRED_NONE) /* it may be new here */
-        rc = place_class (&svc->place, svc->settings->policy, spec->cred[CRED_CLASS],
-                          svc_now (svc), err);
+        rc = place_class (&svc->place, svc->settings->policy, spec->cred[CRED_CLASS], svc_now (svc),
+                          err);
     return rc;
 }
 
 struct who jobspec_who (struct svc *svc, const struct jobspec *spec, bool coallocated)
 {
-    struct who who = {.walltime = spec->walltime, .procs = spec->procs,
-                      .attrs = (*spec->meta ? JOBATTR_GRID : 0) |
-                               (coallocated ? JOBATTR_COALLOCATED : 0),
-                      .named = svc_reservation_of (
-                          svc, resv_named (svc, spec->component->reservation),
-                          spec->cred[CRED_QOS])};
+    struct who who = {
+        .walltime = spec->walltime,
+        .procs = spec->procs,
+        .attrs = (*spec->meta ? JOBATTR_GRID : 0) | (coallocated ? JOBATTR_COALLOCATED : 0),
+        .named = svc_reservation_of (svc, resv_named (svc, spec->component->reservation),
+                                     spec->cred[CRED_QOS])};
     memcpy (who.cred, spec->cred, sizeof who.cred);
     return who;
 }
@@ -395,8 +397,9 @@ static int trust (struct svc *svc, const Nui__Common__V1__Envelope *envelope, bo
     return first_time ? replay_expired (svc, spec, now, err) : 0;
 }
 
-int jobspec_trust (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *meta, const char *component,
-                   uint32_t shape, bool first_time, struct jobspec *out, struct err *err)
+int jobspec_trust (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *meta,
+                   const char *component, uint32_t shape, bool first_time, struct jobspec *out,
+                   struct err *err)
 {
     *out = (struct jobspec){.meta = meta};
     if (!envelope)
@@ -442,8 +445,8 @@ int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope, 
     return rc != 0 ? rc : jobspec_admit (svc, first_time, out, err);
 }
 
-int jobspec_verify_counted (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *meta,
-                            const char *component, uint32_t shape, char **licence,
+int jobspec_verify_counted (struct svc *svc, const Nui__Common__V1__Envelope *envelope,
+                            const char *meta, const char *component, uint32_t shape, char **licence,
                             size_t licence_count, struct jobspec *out, struct err *err)
 {
     int rc = jobspec_trust (svc, envelope, meta, component, shape, true, out, err);

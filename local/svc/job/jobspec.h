@@ -26,7 +26,7 @@ struct jobspec {
     int64_t memory_mb;
     duration_us walltime;
     uint32_t core_flags; /* enum job_flag */
-    bool taken; /* by this site, before */
+    bool taken;          /* by this site, before */
     char **grid_licence; /* names that the metascheduler counts; the request's */
     size_t grid_licence_count;
     bool never_fits; /* a feature or resource that no node has */
@@ -35,8 +35,9 @@ struct jobspec {
 
 /* Checks signature, chain, grid, submitter and expiry; finds the component. ERR_UNAUTHENTIC, ERR_INVALID,
  * ERR_NOT_FOUND. *out is valid when 0 is returned; meta ("": there is none) must outlive it. */
-int jobspec_trust (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *meta, const char *component,
-                   uint32_t shape, bool first_time, struct jobspec *out, struct err *err);
+int jobspec_trust (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *meta,
+                   const char *component, uint32_t shape, bool first_time, struct jobspec *out,
+                   struct err *err);
 /* Of one that is trusted: maps its user, converts the component, and asks whether the metascheduler may have it.
  * ERR_INVALID, ERR_DENIED (not mapped, against the site's policy); freed unless 0 is returned. */
 int jobspec_admit (struct svc *svc, bool first_time, struct jobspec *spec, struct err *err);
@@ -47,8 +48,8 @@ int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope, 
                     const char *component, uint32_t shape, bool first_time, struct jobspec *out,
                     struct err *err);
 /* The same for the first time, of a job for which the metascheduler counts the licences of these names. */
-int jobspec_verify_counted (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *meta,
-                            const char *component, uint32_t shape, char **licence,
+int jobspec_verify_counted (struct svc *svc, const Nui__Common__V1__Envelope *envelope,
+                            const char *meta, const char *component, uint32_t shape, char **licence,
                             size_t licence_count, struct jobspec *out, struct err *err);
 /* It starts when its metascheduler says so, not when it has come to the front of the queue. */
 bool jobspec_is_reserved (const struct jobspec *spec);

@@ -46,8 +46,10 @@ void lapse_plan (struct svc *svc, const struct plan *plan)
         char text[160], deadline[QUANTITY_TEXT_MAX], limit[QUANTITY_TEXT_MAX];
         if (!lapse_may (job))
             continue;
-        snprintf (text, sizeof text, "with a wallclock limit of %s it cannot end by its deadline, %s, any more",
-                  duration_format (job->rec.walltime, limit), time_format_iso (job->deadline, deadline));
+        snprintf (text, sizeof text,
+                  "with a wallclock limit of %s it cannot end by its deadline, %s, any more",
+                  duration_format (job->rec.walltime, limit),
+                  time_format_iso (job->deadline, deadline));
         lapse_end (svc, job, reason_code_name (REASON_DEADLINE), text);
         if (svc->sim)
             pass_wake (svc);
@@ -63,8 +65,7 @@ static uint32_t lapse_some (struct svc *svc, uint32_t *ended_out)
     char text[512];
     bool never;
     svc->lapses = false;
-    HASH_ITER (hh, svc->jobs, job, next)
-    {
+    HASH_ITER (hh, svc->jobs, job, next) {
         if (count == LAPSES_MAX || !job->depends || !lapse_may (job))
             continue;
         depends_text (svc, job, text, sizeof text, &never);

@@ -73,7 +73,8 @@ int life_end_unstarted (struct svc *svc, struct site_job *job, enum store_job_st
     if (rc == 0)
         rc = part_close (svc, job, err);
     if (tell)
-        SVC_TRY (svc, rc, job_ends, (svc, job, &(struct job_end){.how = JOB_NEVER_RAN, .cpu = -1}, err));
+        SVC_TRY (svc, rc, job_ends,
+                 (svc, job, &(struct job_end){.how = JOB_NEVER_RAN, .cpu = -1}, err));
     if (rc == 0)
         rc = svc_job_write (svc, job, tell, NULL, 0, err);
     rc = svc_commit (svc, rc, err);
@@ -123,8 +124,8 @@ static void end_started (struct svc *svc, struct site_job *job, const struct rm_
         svc_reason (job, "WallclockLimit", "the job was ended at its wallclock limit");
         break;
     case RM_END_CANCELLED:
-        job->rec.state = job->rec.stop == STORE_STOP_LIMIT ? STORE_JOB_TIMEOUT
-                                                           : STORE_JOB_CANCELLED;
+        job->rec.state =
+            job->rec.stop == STORE_STOP_LIMIT ? STORE_JOB_TIMEOUT : STORE_JOB_CANCELLED;
         if (job->rec.stop == STORE_STOP_LIMIT)
             break;
         if (job->rec.stop != STORE_STOP_CANCEL)
@@ -146,7 +147,8 @@ static void end_started (struct svc *svc, struct site_job *job, const struct rm_
     usage_final (svc, job, status);
     int rc = svc_begin (svc, &err);
     if (rc == 0)
-        rc = charge_job (svc, job, job->rec.end, status->cpu_known ? status->cpu_time : 0, true, &err);
+        rc = charge_job (svc, job, job->rec.end, status->cpu_known ? status->cpu_time : 0, true,
+                         &err);
     if (rc == 0)
         rc = part_close (svc, job, &err);
     SVC_TRY (svc, rc, job_ends, (svc, job, &end, &err));
@@ -160,8 +162,8 @@ static void end_started (struct svc *svc, struct site_job *job, const struct rm_
         daemon_stop (svc->daemon, &err);
         return;
     }
-    log_event (svc->log, LOG_LEVEL_INFO, "svc", "job_ended", "job=%s how=%s exit_code=%d s=%lld", id,
-               rm_end_name (status->end), job->rec.exit_code,
+    log_event (svc->log, LOG_LEVEL_INFO, "svc", "job_ended", "job=%s how=%s exit_code=%d s=%lld",
+               id, rm_end_name (status->end), job->rec.exit_code,
                (long long)((job->rec.end - job->rec.start) / US_PER_S));
     bank_link_poke (svc->bank);
     life_drop (svc, job);
@@ -173,9 +175,10 @@ static int retry_write (struct svc *svc, const struct site_job *job, struct err 
 {
     duration_us kept = svc->settings->policy->reservation_retry;
     struct job_view view;
-    bool keeps = kept > 0 && job->in_cluster &&
-                 cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &view, NULL) == 0 &&
-                 view.state == JOB_STARTING && view.spec->reservation.v == 0;
+    bool keeps =
+        kept > 0 && job->in_cluster &&
+        cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &view, NULL) == 0 &&
+        view.state == JOB_STARTING && view.spec->reservation.v == 0;
     if (kept <= 0)
         return 0;
     return local_store_retry_put (svc->store, job->rec.number, keeps ? svc_now (svc) + kept : 0,
@@ -248,8 +251,8 @@ static void start_failed (struct svc *svc, struct site_job *job, enum defer_reas
         life_end_surely (svc, job, STORE_JOB_FAILED);
         return;
     }
-    struct deferral d = defer_start_failed (policy, job->rec.start_failures, job->rec.defer_count,
-                                            svc_now (svc));
+    struct deferral d =
+        defer_start_failed (policy, job->rec.start_failures, job->rec.defer_count, svc_now (svc));
     job->rec.incarnation++; /* a new directory, a new hold */
     life_requeue (svc, job, deferral_retry_at (svc, 5 * US_PER_S), d);
 }
@@ -303,8 +306,7 @@ int life_part_occupy (struct svc *svc, struct site_job *job, time_us started, st
 void life_parts_settle (struct svc *svc)
 {
     struct site_part *part, *next;
-    HASH_ITER (hh, svc->parts, part, next)
-    {
+    HASH_ITER (hh, svc->parts, part, next) {
         struct site_job *job = part->job;
         struct err err = {0};
         if (job->rec.state == STORE_JOB_RUNNING && !job->in_cluster &&
@@ -325,8 +327,8 @@ void life_started (struct svc *svc, struct site_job *job, time_us started)
     if (job->part && job->rec.state != STORE_JOB_RUNNING)
         rc = life_part_occupy (svc, job, started, &err);
     if (rc == ERR_CONFLICT) {
-        log_event (svc->log, LOG_LEVEL_WARN, "svc", "nodes_still_busy",
-                   "job=%s error=\"%s\"", site_id (svc, job->rec.number, text), err.text);
+        log_event (svc->log, LOG_LEVEL_WARN, "svc", "nodes_still_busy", "job=%s error=\"%s\"",
+                   site_id (svc, job->rec.number, text), err.text);
         rc = 0; /* its reservation stands for it until then: life_parts_settle */
     }
     if (rc == 0 && job->in_cluster && job->rec.state != STORE_JOB_RUNNING)
@@ -365,8 +367,10 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
     job->rec.state = STORE_JOB_CANCELLED; /* for the charge: this incarnation did not succeed */
     halt_close (job);
     if (rc == 0)
-        rc = charge_job (svc, job, job->rec.end, status->cpu_known ? status->cpu_time : 0, true, &err);
-    SVC_TRY (svc, rc, job_ends, (svc, job, &(struct job_end){.how = JOB_RUNS_AGAIN, .cpu = -1}, &err));
+        rc = charge_job (svc, job, job->rec.end, status->cpu_known ? status->cpu_time : 0, true,
+                         &err);
+    SVC_TRY (svc, rc, job_ends,
+             (svc, job, &(struct job_end){.how = JOB_RUNS_AGAIN, .cpu = -1}, &err));
     job->rec.state = STORE_JOB_QUEUED;
     job->rec.start = job->rec.end = 0;
     job->rec.suspended_at = job->rec.halted = 0;
@@ -389,8 +393,8 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
                site_id (svc, job->rec.number, id), job->rec.incarnation);
     bank_link_poke (svc->bank);
     stats_settle (svc);
-    if (cluster_job_preempt (svc->cluster, (struct job_id){job->rec.number}, svc_now (svc),
-                             &err) != 0 ||
+    if (cluster_job_preempt (svc->cluster, (struct job_id){job->rec.number}, svc_now (svc), &err) !=
+            0 ||
         (other_qos && svc_cluster_modify (svc, job, &err) != 0))
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"", err.text);
     SVC_TELL (svc, job_requeued, (svc, job));
@@ -410,8 +414,8 @@ void life_ended (struct svc *svc, struct site_job *job, const struct rm_status *
     bool violated = status->end == RM_END_TIMEOUT && !job->part && !job->rm.native &&
                     job->rec.stop != STORE_STOP_CANCEL && !(job->core_flags & JOB_NORESTART) &&
                     svc->settings->policy->wcviolation_action == WCVIOLATION_PREEMPT;
-    bool lost = status->end == RM_END_NODE_FAILURE && !job->rm.native &&
-                life_requeues_lost (svc, job);
+    bool lost =
+        status->end == RM_END_NODE_FAILURE && !job->rm.native && life_requeues_lost (svc, job);
     if (lost)
         svc_reason (job, "NodeFailure", "sent back to the queue: %s", status->text);
     else if (violated && !preempted)
@@ -439,8 +443,12 @@ void life_ended (struct svc *svc, struct site_job *job, const struct rm_status *
 
 void life_vanished (struct svc *svc, struct site_job *job)
 {
-    struct rm_status lost = {.started = true, .ended = true, .start = job->rec.start,
-                             .end_at = job->rec.start, .end = RM_END_NODE_FAILURE, .exit_code = 255};
+    struct rm_status lost = {.started = true,
+                             .ended = true,
+                             .start = job->rec.start,
+                             .end_at = job->rec.start,
+                             .end = RM_END_NODE_FAILURE,
+                             .exit_code = 255};
     snprintf (lost.text, sizeof lost.text,
               "nothing of its run is there any more: its directory is gone, or another job's");
     life_ended (svc, job, &lost);
@@ -460,7 +468,8 @@ int life_cancel (struct svc *svc, struct site_job *job, const char *code, const 
         if (job->in_cluster &&
             cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &view, err) == 0 &&
             view.state == JOB_IDLE &&
-            cluster_job_remove (svc->cluster, (struct job_id){job->rec.number}, svc_now (svc), err) == 0)
+            cluster_job_remove (svc->cluster, (struct job_id){job->rec.number}, svc_now (svc),
+                                err) == 0)
             job->in_cluster = false; /* not started meanwhile */
     } else if (!at_rm) {
         if (job->part && job->part->rec.state < STORE_PART_FIRM)

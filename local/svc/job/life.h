@@ -51,7 +51,8 @@ int life_hold_again (struct svc *svc, struct site_job *job, int rc, struct err *
 /* In a transaction: the bank's hold is given back through the outbox, or when its answer comes. */
 int life_hold_return (struct svc *svc, struct site_job *job, const char *why, struct err *err);
 /* In a transaction: that one. */
-int life_hold_release (struct svc *svc, uint64_t number, const char *hold_id, const char *why, struct err *err);
+int life_hold_release (struct svc *svc, uint64_t number, const char *hold_id, const char *why,
+                       struct err *err);
 /* In a transaction: the answer comes to nothing, and what it granted goes back. */
 int life_answer_over (struct svc *svc, const struct bank_answer *answer, struct err *err);
 void life_on_answer (void *arg, const struct bank_answer *answer);

@@ -54,7 +54,8 @@ bool life_too_late (struct svc *svc, struct site_job *job)
         (job->dispatched && now - job->dispatched < prompt))
         return false;
     if (life_has_nodes (svc, job) &&
-        cluster_job_delayed (svc->cluster, (struct job_id){job->rec.number}, &who, now, &err) != ERR_CONFLICT)
+        cluster_job_delayed (svc->cluster, (struct job_id){job->rec.number}, &who, now, &err) !=
+            ERR_CONFLICT)
         return false;
     svc_reason (job, "LateStart", "its start was delayed until its nodes were promised to others");
     return true;
@@ -133,8 +134,7 @@ static void ordinary_refused (struct svc *svc, struct site_job *job,
     char id[SITE_ID_MAX];
     bool failed = strcmp (answer->code, defer_reason_name (DEFER_BANK_FAILURE)) == 0;
     svc_reason (job, answer->code, "%s: %s",
-                defer_reason_name (failed ? DEFER_BANK_FAILURE : DEFER_CANNOT_DEBIT),
-                answer->text);
+                defer_reason_name (failed ? DEFER_BANK_FAILURE : DEFER_CANNOT_DEBIT), answer->text);
     log_event (svc->log, LOG_LEVEL_INFO, "bank", "hold_refused", "job=%s code=%s text=\"%s\"",
                site_id (svc, job->rec.number, id), answer->code, answer->text);
     job->rec.hold_asked = false;
@@ -145,14 +145,15 @@ static void ordinary_refused (struct svc *svc, struct site_job *job,
         daemon_stop (svc->daemon, &err);
         return;
     }
-    if (job->rec.state == STORE_JOB_RUNNING) /* someone started it without us: charged without a hold */
+    if (job->rec.state ==
+        STORE_JOB_RUNNING) /* someone started it without us: charged without a hold */
         return;
     if (svc->settings->am.action == AM_CANCEL) {
         unpaid_cancel (svc, job);
         return;
     }
     life_requeue (svc, job, deferral_retry_at (svc, policy->poll_interval),
-             defer_next (policy, job->rec.defer_count, svc_now (svc)));
+                  defer_next (policy, job->rec.defer_count, svc_now (svc)));
 }
 
 /* AMCFG JFACTION=NONE: the request goes on, so that what comes of it late is given back. */
@@ -160,7 +161,8 @@ static void unheld_start (struct svc *svc, struct site_job *job)
 {
     struct err err = {0};
     char id[SITE_ID_MAX];
-    svc_reason (job, "Launching", "the bank does not answer; the job is being launched without a hold");
+    svc_reason (job, "Launching",
+                "the bank does not answer; the job is being launched without a hold");
     if (!job->rec.port) {
         job->rec.port = ports_choose (svc);
         ports_mark (svc, job->rec.port, true);
@@ -197,7 +199,7 @@ static void ordinary_unreachable (struct svc *svc, struct site_job *job,
         svc_reason (job, "BankUnavailable", "%s: the bank does not answer (%s)",
                     defer_reason_name (DEFER_BANK_FAILURE), answer->text);
         life_requeue (svc, job, deferral_retry_at (svc, policy->poll_interval),
-                 defer_next (policy, job->rec.defer_count, svc_now (svc)));
+                      defer_next (policy, job->rec.defer_count, svc_now (svc)));
         return;
     case AM_CANCEL:
         svc_reason (job, "BankUnavailable", "the bank does not answer (%s)", answer->text);

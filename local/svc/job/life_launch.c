@@ -12,9 +12,10 @@
 #include "proto/base/strbuf.h"
 #include "proto/hash/sha256.h"
 
-static void env_printf (struct arena *arena, const char **env, uint32_t *count, const char *fmt, ...)
-    __attribute__ ((format (printf, 4, 5)));
-static void env_printf (struct arena *arena, const char **env, uint32_t *count, const char *fmt, ...)
+static void env_printf (struct arena *arena, const char **env, uint32_t *count, const char *fmt,
+                        ...) __attribute__ ((format (printf, 4, 5)));
+static void env_printf (struct arena *arena, const char **env, uint32_t *count, const char *fmt,
+                        ...)
 {
     va_list ap;
     va_start (ap, fmt);
@@ -28,8 +29,8 @@ static const char *peers_text (struct arena *arena, const Nui__Local__V1__StartR
     struct strbuf b = STRBUF_INIT;
     for (size_t i = 0; i < start->n_peers; i++) {
         const Nui__Common__V1__Peer *p = start->peers[i];
-        strbuf_printf (&b, "%s%s=%s:%u", i ? " " : "", p->component,
-                       p->n_hosts ? p->hosts[0] : "", p->port);
+        strbuf_printf (&b, "%s%s=%s:%u", i ? " " : "", p->component, p->n_hosts ? p->hosts[0] : "",
+                       p->port);
     }
     const char *text = arena_strdup (arena, strbuf_text (&b));
     strbuf_free (&b);
@@ -159,8 +160,13 @@ void life_mark (const struct svc *svc, const struct store_job *rec, char out[RM_
     EVP_MD_CTX *hash = sha256_begin ();
     snprintf (text, sizeof text, "%llu %lld %u", (unsigned long long)rec->number,
               (long long)rec->submit, rec->attempt);
-    const char *const part[] = {"nui job", svc->site, text, rec->grid_job_id, rec->meta,
-                                rec->component, rec->submitter ? rec->submitter : "",
+    const char *const part[] = {"nui job",
+                                svc->site,
+                                text,
+                                rec->grid_job_id,
+                                rec->meta,
+                                rec->component,
+                                rec->submitter ? rec->submitter : "",
                                 rec->local_account};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++)
         sha256_add_part (hash, part[i], strlen (part[i]));

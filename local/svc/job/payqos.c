@@ -22,12 +22,14 @@ bool payqos_refused (struct svc *svc, const struct site_job *job, const struct b
     if (known != STRTAB_NONE)
         policy_qos_resolve (svc->settings->policy, cred, &denied);
     if (denied)
-        text_printf (why, cap, "account %.60s would pay for it with QoS %.60s, which it may not have here",
-                  answer->account, answer->qos);
+        text_printf (why, cap,
+                     "account %.60s would pay for it with QoS %.60s, which it may not have here",
+                     answer->account, answer->qos);
     return denied;
 }
 
-static int kept_put (struct svc *svc, const struct site_job *job, const char *value, struct err *err)
+static int kept_put (struct svc *svc, const struct site_job *job, const char *value,
+                     struct err *err)
 {
     char id[SITE_ID_MAX];
     return local_store_set_put (svc->store, STORE_SET_JOB, site_id (svc, job->rec.number, id), name,

@@ -33,7 +33,8 @@ bool jobs_own_reason (struct svc *svc, const struct site_job *job, const struct 
         jobs_reason (arena, never ? "DependencyNeverMet" : "Dependency", text, out);
         return true;
     }
-    if (!staging_ready (job) && view->spec->holds == 0 && job->rec.deferred_until <= svc_now (svc)) {
+    if (!staging_ready (job) && view->spec->holds == 0 &&
+        job->rec.deferred_until <= svc_now (svc)) {
         jobs_reason (arena, "StageIn", staging_text (job, arena), out);
         return true;
     }

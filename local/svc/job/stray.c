@@ -33,9 +33,11 @@ static void hold_return (struct svc *svc, uint64_t number, const char *hold)
     if (rc == ERR_NOT_FOUND)
         return;
     if (rc == 0)
-        rc = life_hold_release (svc, number, hold, "the site was restored to a moment before the job came", &err);
+        rc = life_hold_release (svc, number, hold,
+                                "the site was restored to a moment before the job came", &err);
     if (svc_commit (svc, rc, &err) != 0)
-        log_event (svc->log, LOG_LEVEL_ERROR, "svc", "hold_not_returned", "hold=%s error=\"%s\"", hold, err.text);
+        log_event (svc->log, LOG_LEVEL_ERROR, "svc", "hold_not_returned", "hold=%s error=\"%s\"",
+                   hold, err.text);
 }
 
 static void on_dir (void *arg, const struct jobdir_left *left)
@@ -53,14 +55,17 @@ static void on_dir (void *arg, const struct jobdir_left *left)
     int rc = svc->rm.ops->adopt (svc->rm.self, left->job_id, left->incarnation, left->mark, &err);
     if (rc == 0)
         rc = svc->rm.ops->cancel (svc->rm.self, left->job_id, left->incarnation, &err);
-    log_event (svc->log, LOG_LEVEL_ERROR, "svc", "stray_ended", "job=%s hold=%s%s%s text=\"this state was restored to a moment "
-               "before the job came\"", stray->key, left->hold, rc ? " error=" : "", rc ? err.text : "");
+    log_event (svc->log, LOG_LEVEL_ERROR, "svc", "stray_ended",
+               "job=%s hold=%s%s%s text=\"this state was restored to a moment "
+               "before the job came\"",
+               stray->key, left->hold, rc ? " error=" : "", rc ? err.text : "");
     hold_return (svc, left->number, left->hold);
 }
 
 static void stray_end_all (struct svc *svc)
 {
-    bool acts = svc->settings->mode.mode == MODE_NORMAL || svc->settings->mode.mode == MODE_INTERACTIVE;
+    bool acts =
+        svc->settings->mode.mode == MODE_NORMAL || svc->settings->mode.mode == MODE_INTERACTIVE;
     if (acts && !svc->rm.ops->simulated)
         jobdir_left_each (svc->job_dir, svc->site, on_dir, svc);
 }
@@ -83,11 +88,11 @@ static void stray_on_event (struct svc *svc, const struct rm_event *event)
 static void stray_close (struct svc *svc)
 {
     struct svc_stray *stray, *next;
-    HASH_ITER (hh, svc->strays, stray, next)
-    {
+    HASH_ITER (hh, svc->strays, stray, next) {
         HASH_DEL (svc->strays, stray);
         free (stray);
     }
 }
 
-const struct svc_listener stray_listener = {.recovered = stray_end_all, .rm_unknown = stray_on_event, .close = stray_close};
+const struct svc_listener stray_listener = {
+    .recovered = stray_end_all, .rm_unknown = stray_on_event, .close = stray_close};

@@ -71,7 +71,8 @@ static int put (struct svc *svc, time_us now, struct err *err)
 }
 
 /* Nothing without fairshare, or within a second of the last. */
-static int fairshare_job_ends (struct svc *svc, struct site_job *job, const struct job_end *end, struct err *err)
+static int fairshare_job_ends (struct svc *svc, struct site_job *job, const struct job_end *end,
+                               struct err *err)
 {
     (void)job;
     if (end->how == JOB_NEVER_RAN || svc->settings->policy->fs_policy == FS_NONE ||
@@ -115,8 +116,7 @@ static int row_parse (struct svc *svc, char *line, uint32_t depth, struct fairsh
 static void jobs_begin (struct svc *svc, time_us updated)
 {
     struct site_job *job, *next;
-    HASH_ITER (hh, svc->jobs, job, next)
-    {
+    HASH_ITER (hh, svc->jobs, job, next) {
         bool later = job->rec.start == 0 || job->rec.start >= updated;
         struct job_usage usage = {0, later ? updated : TIME_US_NONE, -1};
         if (job->in_cluster)
@@ -131,7 +131,8 @@ static bool job_parse (struct svc *svc, const char *line)
     unsigned incarnation;
     long long cpu_time, at, used;
     if (sscanf (line, "job %llu %u %lld %lld %lld", &number, &incarnation, &cpu_time, &at, &used) !=
-            5 || cpu_time < 0 || used < -1)
+            5 ||
+        cpu_time < 0 || used < -1)
         return false;
     const struct site_job *job = svc_job (svc, number);
     if (job && job->in_cluster && job->rec.incarnation == incarnation) {
@@ -183,5 +184,7 @@ static void fairshare_stop (struct svc *svc)
         fairshare_file_save (svc);
 }
 
-const struct svc_listener fairshare_listener = {
-    .recovered = fairshare_file_load, .polled = fairshare_file_save, .job_ends = fairshare_job_ends, .stop = fairshare_stop};
+const struct svc_listener fairshare_listener = {.recovered = fairshare_file_load,
+                                                .polled = fairshare_file_save,
+                                                .job_ends = fairshare_job_ends,
+                                                .stop = fairshare_stop};

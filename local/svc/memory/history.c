@@ -129,8 +129,8 @@ static void history_fill (struct svc *svc, const struct site_job *job, duration_
     }
     details_fill (svc, job, arena, out);
     if (out->start)
-        out->dispatch = job->dispatched && job->dispatched <= out->start ? job->dispatched
-                                                                         : out->start;
+        out->dispatch =
+            job->dispatched && job->dispatched <= out->start ? job->dispatched : out->start;
     duration_us queued = out->start > out->eligible ? out->start - out->eligible : 0;
     out->qos_met = qos_met (svc, job, queued);
 }
@@ -151,7 +151,8 @@ static int sums_put (struct svc *svc, const struct history_job *h, const struct 
     return rc == 0 ? stats_add (svc->store, STATS_GRID, cell, add, err) : rc;
 }
 
-static int stats_job_ended (struct svc *svc, const struct site_job *job, duration_us cpu, struct err *err)
+static int stats_job_ended (struct svc *svc, const struct site_job *job, duration_us cpu,
+                            struct err *err)
 {
     struct arena *arena = arena_create (0);
     struct history_job h;
@@ -168,8 +169,8 @@ static int stats_job_ended (struct svc *svc, const struct site_job *job, duratio
     return rc;
 }
 
-static int stats_job_preempted (struct svc *svc, const struct site_job *job, time_us start, time_us end,
-                         struct err *err)
+static int stats_job_preempted (struct svc *svc, const struct site_job *job, time_us start,
+                                time_us end, struct err *err)
 {
     struct arena *arena = arena_create (0);
     struct history_job h;
@@ -181,10 +182,12 @@ static int stats_job_preempted (struct svc *svc, const struct site_job *job, tim
     return rc;
 }
 
-static int stats_job_ends (struct svc *svc, struct site_job *job, const struct job_end *end, struct err *err)
+static int stats_job_ends (struct svc *svc, struct site_job *job, const struct job_end *end,
+                           struct err *err)
 {
-    return end->how == JOB_RUNS_AGAIN ? stats_job_preempted (svc, job, job->rec.start, job->rec.end, err)
-                                      : stats_job_ended (svc, job, end->cpu, err);
+    return end->how == JOB_RUNS_AGAIN
+               ? stats_job_preempted (svc, job, job->rec.start, job->rec.end, err)
+               : stats_job_ended (svc, job, end->cpu, err);
 }
 
 const struct svc_listener history_listener = {.job_ends = stats_job_ends};

@@ -24,9 +24,9 @@ struct stats_node {
 };
 
 struct stats {
-    time_us since;   /* of these sums: the first start, or the last resetstats */
-    time_us started; /* this process */
-    time_us at;      /* everything is added up to here; 0: not yet */
+    time_us since;                      /* of these sums: the first start, or the last resetstats */
+    time_us started;                    /* this process */
+    time_us at;                         /* everything is added up to here; 0: not yet */
     int64_t available_ps, dedicated_ps; /* processor-microseconds of nodes that were up */
     int64_t node_up_us, node_busy_us;
     int64_t backlog_us, backlog_ps; /* sampled each poll: backlog_ps processor-seconds times us */
@@ -57,7 +57,8 @@ uint64_t statdir_written (struct svc *svc);
 /* --- fairshare.c -------------------------------------------------------------------------- */
 
 void fairshare_file_save (struct svc *svc); /* in a transaction of its own; a failure is logged */
-void fairshare_file_load (struct svc *svc); /* a missing or unreadable record is logged, not fatal */
+void fairshare_file_load (
+    struct svc *svc); /* a missing or unreadable record is logged, not fatal */
 
 /* --- notify.c ----------------------------------------------------------------------------- */
 

@@ -87,10 +87,10 @@ static int put (struct svc *svc, const char *event, const char *object, const ch
     }
     uuid_make (&key);
     time_us now = svc_now (svc);
-    json_t *doc = json_pack ("{s:s, s:s, s:s, s:s, s:s, s:s, s:s*}", "event", event, "site",
-                             svc->site, "object", object, "text", text, "time",
-                             time_format_iso (now, moment), "key", uuid_format (&key, id), "user",
-                             user);
+    json_t *doc =
+        json_pack ("{s:s, s:s, s:s, s:s, s:s, s:s, s:s*}", "event", event, "site", svc->site,
+                   "object", object, "text", text, "time", time_format_iso (now, moment), "key",
+                   uuid_format (&key, id), "user", user);
     char *bytes = doc ? json_dumps (doc, JSON_COMPACT) : NULL;
     json_decref (doc);
     if (!bytes)
@@ -101,16 +101,18 @@ static int put (struct svc *svc, const char *event, const char *object, const ch
     return rc;
 }
 
-static int notify_job_ends (struct svc *svc, struct site_job *job, const struct job_end *end, struct err *err)
+static int notify_job_ends (struct svc *svc, struct site_job *job, const struct job_end *end,
+                            struct err *err)
 {
-    if (end->how == JOB_RUNS_AGAIN || (job->rec.state != STORE_JOB_FAILED && job->rec.state != STORE_JOB_TIMEOUT))
+    if (end->how == JOB_RUNS_AGAIN ||
+        (job->rec.state != STORE_JOB_FAILED && job->rec.state != STORE_JOB_TIMEOUT))
         return 0;
     char id[SITE_ID_MAX], text[700];
     if (!wanted (svc, NOTIFY_JOB_FAILURE))
         return 0;
     site_id (svc, job->rec.number, id);
     text_printf (text, sizeof text, "job %s of %s failed: %s", id, job->rec.local_account,
-              job->rec.reason_text ? job->rec.reason_text : "no reason is known");
+                 job->rec.reason_text ? job->rec.reason_text : "no reason is known");
     if (job->rec.exit_code)
         snprintf (text + strlen (text), sizeof text - strlen (text), " (exit code %d)",
                   job->rec.exit_code);
@@ -178,9 +180,9 @@ static void problems_now (struct svc *svc, struct problems *p)
     nodes_look (svc, p);
     reservations_look (svc, p);
     if (svc->bank &&
-        (svc->notify->bank_silent ||
-         (local_store_outbox_waiting (svc->store, STORE_OUTBOX_BANK, &waiting, &oldest, NULL) == 0 &&
-          oldest && svc_now (svc) - oldest > BANK_SILENT_S * US_PER_S)))
+        (svc->notify->bank_silent || (local_store_outbox_waiting (svc->store, STORE_OUTBOX_BANK,
+                                                                  &waiting, &oldest, NULL) == 0 &&
+                                      oldest && svc_now (svc) - oldest > BANK_SILENT_S * US_PER_S)))
         problem (p, NOTIFY_BANK_DOWN, svc->settings->bank);
     if (svc->bank && svc->notify->history_rewritten)
         problem (p, NOTIFY_BANK_HISTORY, svc->settings->bank);
@@ -202,24 +204,27 @@ static int tell (struct svc *svc, const char *line, bool begins, struct err *err
         return 0;
     switch (bit) {
     case NOTIFY_NODE_DOWN:
-        text_printf (text, sizeof text, "node %s is %s", object, begins ? "down" : "no longer down");
+        text_printf (text, sizeof text, "node %s is %s", object,
+                     begins ? "down" : "no longer down");
         break;
     case NOTIFY_BANK_DOWN:
         text_printf (text, sizeof text, "the bank %s %s", object,
-                  begins ? "does not answer" : "answers again");
+                     begins ? "does not answer" : "answers again");
         break;
     case NOTIFY_BANK_DENIED:
-        text_printf (text, sizeof text, begins ? "the bank %s takes no charge of this site, they wait: %s"
-                                               : "the bank %s takes this site's charges again",
+        text_printf (text, sizeof text,
+                     begins ? "the bank %s takes no charge of this site, they wait: %s"
+                            : "the bank %s takes this site's charges again",
                      object, bank_link_denied (svc->bank));
         break;
     case NOTIFY_BANK_HISTORY:
-        text_printf (text, sizeof text, "the history of the bank %s %s the one that this site has an anchor of",
-                  object, begins ? "is not" : "is again");
+        text_printf (text, sizeof text,
+                     "the history of the bank %s %s the one that this site has an anchor of",
+                     object, begins ? "is not" : "is again");
         break;
     default:
         text_printf (text, sizeof text, "reservation %s %s", object,
-                  begins ? "has less than it wants" : "has all it wants, or is over");
+                     begins ? "has less than it wants" : "has all it wants, or is over");
         break;
     }
     return put (svc, begins ? events[at].event : events[at].cleared, object, NULL, text, err);
@@ -325,8 +330,8 @@ static void on_told (void *arg, const char *why)
     struct svc *svc = n->svc;
     int rc = svc_begin (svc, &err);
     if (rc == 0 && *why)
-        rc = local_store_outbox_bury (svc->store, STORE_OUTBOX_NOTIFY, n->sequence, ERR_UNAVAILABLE, why, svc_now (svc),
-                                      &err);
+        rc = local_store_outbox_bury (svc->store, STORE_OUTBOX_NOTIFY, n->sequence, ERR_UNAVAILABLE,
+                                      why, svc_now (svc), &err);
     if (rc == 0)
         rc = local_store_outbox_ack (svc->store, STORE_OUTBOX_NOTIFY, n->sequence, &err);
     rc = svc_commit (svc, rc, &err);
@@ -355,8 +360,9 @@ static void on_timer (evutil_socket_t fd, short what, void *arg)
     if (local_store_outbox_read (n->svc->store, STORE_OUTBOX_NOTIFY, 0, 1, on_message, n, &err))
         wake_in (n, 10 * US_PER_S);
     if (n->payload) /* copied: the callback may have the next one read */
-        teller_tell (n->teller, &(struct teller_to){s->notify_program, s->notify_account, s->notify_url}, n->payload,
-                     n->payload_len, on_told, n);
+        teller_tell (n->teller,
+                     &(struct teller_to){s->notify_program, s->notify_account, s->notify_url},
+                     n->payload, n->payload_len, on_told, n);
     free (n->payload);
     n->payload = NULL;
 }
@@ -386,7 +392,7 @@ static int told_load (struct notify *n, struct err *err)
         char *object = strchr (line, ' ');
         if (object)
             problem (&n->told, bit, object + 1);
-        n->bank_silent |= bit == NOTIFY_BANK_DOWN; /* until it answers */
+        n->bank_silent |= bit == NOTIFY_BANK_DOWN;          /* until it answers */
         n->history_rewritten |= bit == NOTIFY_BANK_HISTORY; /* until it is looked at */
     }
     free (bytes);
@@ -426,7 +432,8 @@ static void notify_job_ended (struct svc *svc, uint64_t number)
     notify_wake (svc);
 }
 
-const struct svc_listener notify_listener = {.bank_heard = notify_bank, .open = notify_open,
+const struct svc_listener notify_listener = {.bank_heard = notify_bank,
+                                             .open = notify_open,
                                              .pass_done = notify_pass,
                                              .job_ends = notify_job_ends,
                                              .job_ended = notify_job_ended,

@@ -118,7 +118,8 @@ static void history_go (struct svc *svc)
         rc = history_purge (svc->store, svc_now (svc) - svc->settings->history_time,
                             statdir_written (svc), HISTORY_PER_GO, &gone, &err);
     if (rc == 0)
-        rc = runs_purge (svc->store, svc_now (svc) - svc->settings->history_time, HISTORY_PER_GO, &err);
+        rc = runs_purge (svc->store, svc_now (svc) - svc->settings->history_time, HISTORY_PER_GO,
+                         &err);
     if (svc_commit (svc, rc, &err) != 0)
         complain (svc, &err);
     else if (gone > 0)

@@ -284,8 +284,8 @@ static bool go (struct statdir *d)
     assert (r);
     r->text = (struct strbuf)STRBUF_INIT;
     r->site = d->svc->site;
-    int rc = history_read (d->svc->store, &all, d->sequence, ROWS_PER_GO, on_row, r, &last, &more,
-                           &err);
+    int rc =
+        history_read (d->svc->store, &all, d->sequence, ROWS_PER_GO, on_row, r, &last, &more, &err);
     if (rc == 0)
         rc = rows_write (d, r, &err);
     if (rc != 0 && !d->complained)

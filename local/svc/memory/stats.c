@@ -99,9 +99,9 @@ static int save (struct svc *svc, struct err *err)
     struct stats *s = svc->stats;
     struct strbuf b = STRBUF_INIT;
     strbuf_printf (&b, "%lld %lld %lld %lld %lld %lld %lld %d %llu\n", (long long)s->since,
-                   (long long)s->available_ps, (long long)s->dedicated_ps,
-                   (long long)s->node_up_us, (long long)s->node_busy_us, (long long)s->backlog_us,
-                   (long long)s->backlog_ps, s->least_ppm, (unsigned long long)s->least_pass);
+                   (long long)s->available_ps, (long long)s->dedicated_ps, (long long)s->node_up_us,
+                   (long long)s->node_busy_us, (long long)s->backlog_us, (long long)s->backlog_ps,
+                   s->least_ppm, (unsigned long long)s->least_pass);
     for (uint32_t n = 0; n < s->node_count && n < svc->node_count; n++)
         strbuf_printf (&b, "%s %lld %lld %lld\n", svc->node_by_id[n]->name,
                        (long long)s->node[n].total_us, (long long)s->node[n].up_us,
@@ -239,7 +239,5 @@ int stats_begin_anew (struct svc *svc, const char *who, const char *what, struct
     return 0;
 }
 
-const struct svc_listener stats_listener = {.open = stats_open,
-                                            .pass_done = stats_pass,
-                                            .polled = stats_poll,
-                                            .stop = stats_close};
+const struct svc_listener stats_listener = {
+    .open = stats_open, .pass_done = stats_pass, .polled = stats_poll, .stop = stats_close};

@@ -14,8 +14,8 @@ enum { AT_ONCE = 32 }; /* a few files of /proc each: the loop has other work in 
 /* Of the measurements; NULL until the first. */
 struct usage {
     struct event *event;
-    uint64_t cursor;     /* the last job that was measured */
-    bool known;          /* some job was measured: nodes have loads */
+    uint64_t cursor; /* the last job that was measured */
+    bool known;      /* some job was measured: nodes have loads */
 };
 
 static void measure_one (struct svc *svc, struct job_id id, time_us now)
@@ -98,8 +98,7 @@ static void job_spread (struct svc *svc, struct job_id id, bool runs, struct nod
         int64_t procs = (int64_t)p->tasks * view.spec->req[p->req].task.v[RES_PROCS];
         if (runs && view.usage.used_micro > 0)
             of[p->node.v].procs_micro += view.usage.used_micro * procs / view.procs;
-        of[p->node.v].memory_mb +=
-            (double)job->memory_used_mb * (double)procs / (double)view.procs;
+        of[p->node.v].memory_mb += (double)job->memory_used_mb * (double)procs / (double)view.procs;
     }
 }
 

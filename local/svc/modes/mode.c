@@ -130,9 +130,9 @@ static char *start_words (struct svc *svc, const struct plan_start *start)
         if (i == 0 || start->allocation.item[i].node.v != start->allocation.item[i - 1].node.v)
             strbuf_printf (&nodes, "%s%s", nodes.len ? "," : "",
                            svc->node_by_id[start->allocation.item[i].node.v]->name);
-    char *text = words ("%s job %s on node list %s",
-                        start->phase == PLAN_RESUMED ? "resume" : "start",
-                        site_id (svc, start->job.v, id), strbuf_text (&nodes));
+    char *text =
+        words ("%s job %s on node list %s", start->phase == PLAN_RESUMED ? "resume" : "start",
+               site_id (svc, start->job.v, id), strbuf_text (&nodes));
     strbuf_free (&nodes);
     return text;
 }
@@ -179,8 +179,8 @@ static void answered (struct mode *mode, const char *answer)
     assert (act);
     act->state = yes ? ACT_ACCEPTED : ACT_DECLINED;
     act->declined_at = svc_now (mode->svc);
-    log_event (mode->svc->log, LOG_LEVEL_INFO, "mode", yes ? "accepted" : "declined",
-               "act=\"%s\"", act->text);
+    log_event (mode->svc->log, LOG_LEVEL_INFO, "mode", yes ? "accepted" : "declined", "act=\"%s\"",
+               act->text);
     if (yes)
         pass_wake (mode->svc);
     ask_next (mode);
@@ -326,7 +326,8 @@ static bool same_names (const char *a, const char *b)
 }
 
 /* The start of this job that is wanted, with its nodes; NULL: none is. */
-static const struct act *start_wanted (const struct mode *mode, const char *id, const char **nodes_out)
+static const struct act *start_wanted (const struct mode *mode, const char *id,
+                                       const char **nodes_out)
 {
     char prefix[SITE_ID_MAX + 32];
     int len = snprintf (prefix, sizeof prefix, "start job %s on node list ", id);
@@ -366,8 +367,8 @@ bool mode_started_there (struct svc *svc, const struct site_job *job, const char
                       job->rec.reason_text && *job->rec.reason_text ? ": " : "",
                       job->rec.reason_text ? job->rec.reason_text : "");
     else if (late)
-        text = words ("job %s was started on %s, %lld s after it would have been here on %s", id, nodes,
-                      (long long)((start - act->first) / US_PER_S), wanted);
+        text = words ("job %s was started on %s, %lld s after it would have been here on %s", id,
+                      nodes, (long long)((start - act->first) / US_PER_S), wanted);
     else
         text = words ("job %s was started on %s, and would have been on %s", id, nodes, wanted);
     log_event (svc->log, LOG_LEVEL_INFO, "mode", "differs", "text=\"%s\"", text);

@@ -95,11 +95,14 @@ static void on_tell (evutil_socket_t fd, short what, void *arg)
 static void arrive (struct simulation *sim, const struct workload_job *w, time_us submit)
 {
     struct svc *svc = sim->svc;
-    struct store_job rec = {.number = w->number, .state = STORE_JOB_QUEUED, .procs = w->procs,
-                            .walltime = w->limit, .submit = submit};
+    struct store_job rec = {.number = w->number,
+                            .state = STORE_JOB_QUEUED,
+                            .procs = w->procs,
+                            .walltime = w->limit,
+                            .submit = submit};
     Nui__Common__V1__Job message = NUI__COMMON__V1__JOB__INIT;
-    struct jobspec spec = {.job = &message, .req_count = 1, .procs = w->procs,
-                           .walltime = w->limit};
+    struct jobspec spec = {
+        .job = &message, .req_count = 1, .procs = w->procs, .walltime = w->limit};
     struct err err = {0};
     bool denied;
     message.deadline_us = w->deadline;
@@ -110,10 +113,10 @@ static void arrive (struct simulation *sim, const struct workload_job *w, time_u
     snprintf (rec.component, sizeof rec.component, "main");
     if (w->cred[CRED_USER] != CRED_NONE)
         text_printf (rec.local_account, sizeof rec.local_account, "%.63s",
-                  cred_name (svc->names, CRED_USER, w->cred[CRED_USER]));
+                     cred_name (svc->names, CRED_USER, w->cred[CRED_USER]));
     if (w->cred[CRED_ACCOUNT] != CRED_NONE)
         text_printf (rec.pay_account, sizeof rec.pay_account, "%.63s",
-                  cred_name (svc->names, CRED_ACCOUNT, w->cred[CRED_ACCOUNT]));
+                     cred_name (svc->names, CRED_ACCOUNT, w->cred[CRED_ACCOUNT]));
     struct run *run = calloc (1, sizeof *run);
     assert (run);
     run->number = w->number;
@@ -155,13 +158,12 @@ static void arrivals (struct simulation *sim)
 {
     const struct workload *w = sim->workload;
     int policy = wishes (sim)->submission;
-    int64_t waits = policy == SIM_CONSTANTJOBDEPTH
-                        ? cluster_job_count (sim->svc->cluster, JOB_IDLE)
+    int64_t waits = policy == SIM_CONSTANTJOBDEPTH ? cluster_job_count (sim->svc->cluster, JOB_IDLE)
                     : policy == SIM_CONSTANTPSDEPTH ? waiting_proc_seconds (sim->svc)
                                                     : 0;
     while (w && sim->next < w->count) {
         const struct workload_job *j = &w->job[sim->next];
-        if (policy == SIM_NORMAL ? j->submit > svc_now (sim->svc)
+        if (policy == SIM_NORMAL             ? j->submit > svc_now (sim->svc)
             : policy == SIM_CONSTANTJOBDEPTH ? waits >= wishes (sim)->initial_depth
                                              : waits >= sim->ps_wanted)
             return;
@@ -221,7 +223,8 @@ static time_us next_event (const struct simulation *sim)
     time_us wakeup = cluster_next_wakeup (svc->cluster, svc_now (sim->svc));
     if (wakeup <= svc_now (sim->svc))
         wakeup = svc_now (sim->svc) + US_PER_S / 100;
-    if (svc->settings->policy->fs_policy != FS_NONE) { /* windows roll: who was capped may not be any more */
+    if (svc->settings->policy->fs_policy !=
+        FS_NONE) { /* windows roll: who was capped may not be any more */
         duration_us window = svc->settings->policy->fs_interval;
         time_us roll = (svc_now (sim->svc) / window + 1) * window;
         wakeup = roll < wakeup ? roll : wakeup;
@@ -261,9 +264,11 @@ static void iterate (struct simulation *sim)
 static void finish (struct simulation *sim, const char *why)
 {
     struct svc *svc = sim->svc;
-    log_event (svc->log, LOG_LEVEL_INFO, "sim", "over", "why=\"%s\" iteration=%llu jobs_left=%u "
-               "not_taken=%llu", why, (unsigned long long)svc->schedule.iteration,
-               HASH_COUNT (svc->jobs), (unsigned long long)sim->refused);
+    log_event (svc->log, LOG_LEVEL_INFO, "sim", "over",
+               "why=\"%s\" iteration=%llu jobs_left=%u "
+               "not_taken=%llu",
+               why, (unsigned long long)svc->schedule.iteration, HASH_COUNT (svc->jobs),
+               (unsigned long long)sim->refused);
     daemon_stop (svc->daemon, NULL);
 }
 
@@ -333,8 +338,8 @@ int simulate_create (struct svc *svc, const struct settings *settings, struct er
         rc = svc_commit (svc, local_store_next_above (svc->store, "job", last, err), err);
     if (rc != 0)
         return rc;
-    struct rm_trace_config config = {.now = on_now, .run_of = run_of, .wake = on_wake,
-                                     .on_event = rm_event_on, .arg = svc};
+    struct rm_trace_config config = {
+        .now = on_now, .run_of = run_of, .wake = on_wake, .on_event = rm_event_on, .arg = svc};
     return rm_trace_create (&config, &svc->rm, err);
 }
 
@@ -343,8 +348,7 @@ void simulate_destroy (struct simulation *sim)
     struct run *run, *next;
     if (!sim)
         return;
-    HASH_ITER (hh, sim->runs, run, next)
-    {
+    HASH_ITER (hh, sim->runs, run, next) {
         HASH_DEL (sim->runs, run);
         free (run);
     }

@@ -42,7 +42,8 @@ static void nodes_fill (struct mirror *m, const struct allocation *a, const stru
         while (n < out->host_count && host[n] != name)
             n++;
         host[n] = name;
-        procs[n] = (n < out->host_count ? procs[n] : 0) + (uint32_t)(all < INT32_MAX ? all : INT32_MAX);
+        procs[n] =
+            (n < out->host_count ? procs[n] : 0) + (uint32_t)(all < INT32_MAX ? all : INT32_MAX);
         out->host_count += n == out->host_count;
     }
     out->host = host;
@@ -94,8 +95,8 @@ void mirror_settle (struct svc *svc)
     for (uint32_t i = 0; i < count; i++)
         rsv_add (&m, id[i], now);
     HASH_ITER (hh, svc->parts, part, next)
-    if (part->job && !part->rsv && part->job->rec.state == STORE_JOB_STARTING)
-        starting_add (&m, part->job);
+        if (part->job && !part->rsv && part->job->rec.state == STORE_JOB_STARTING)
+            starting_add (&m, part->job);
     if (svc->rm.ops->reserve (svc->rm.self, m.list, m.count, &err) != 0)
         log_event (svc->log, LOG_LEVEL_WARN, "rm", "not_reserved", "error=\"%s\"", err.text);
     free (m.list);

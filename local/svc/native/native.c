@@ -108,8 +108,8 @@ static void bind_it (struct svc *svc, struct site_job *job)
     char id[SITE_ID_MAX];
     struct err err = {0};
     if (svc->rm.ops->bind (svc->rm.self, job->rm.rm_id, job->rm.submit,
-                           site_id (svc, job->rec.number, id), job->rec.incarnation,
-                           job->rec.start, &err) != 0)
+                           site_id (svc, job->rec.number, id), job->rec.incarnation, job->rec.start,
+                           &err) != 0)
         log_event (svc->log, LOG_LEVEL_ERROR, "rm", "not_bound", "job=%s error=\"%s\"", id,
                    err.text);
 }
@@ -208,7 +208,8 @@ void native_suspended (struct svc *svc, struct site_job *job, bool on)
     struct err err = {0};
     int rc = svc_begin (svc, &err);
     if (job->rec.suspended_at && !on)
-        evict_resumed_there (svc, job); /* had we done it, it would not be suspended here any more */
+        evict_resumed_there (svc,
+                             job); /* had we done it, it would not be suspended here any more */
     else if (job->suspended != on && !job->rec.suspended_at)
         halted_follow (svc, job, on);
     if (rc == 0)
@@ -326,7 +327,8 @@ time_us native_settled (struct svc *svc)
     void *bytes = NULL;
     size_t len = 0;
     time_us at = 0;
-    if (local_store_blob_get (svc->store, settled_blob, &bytes, &len, NULL) == 0 && len == sizeof at)
+    if (local_store_blob_get (svc->store, settled_blob, &bytes, &len, NULL) == 0 &&
+        len == sizeof at)
         memcpy (&at, bytes, sizeof at);
     free (bytes);
     return at;
@@ -410,10 +412,11 @@ void native_started (struct svc *svc, struct site_job *job, const struct rm_even
     site_id (svc, job->rec.number, id);
     bool beside = mode_started_there (svc, job, event->placement, event->status->start);
     if (!beside)
-        log_event (svc->log, LOG_LEVEL_WARN, "svc", "started_without_us",
-                   "job=%s rm_job=%s nodes=%s reason=\"somebody made the resource manager start a job "
-                   "that was not due; it is left running and will be charged\"",
-                   id, job->rm.rm_id, event->placement ? event->placement : "");
+        log_event (
+            svc->log, LOG_LEVEL_WARN, "svc", "started_without_us",
+            "job=%s rm_job=%s nodes=%s reason=\"somebody made the resource manager start a job "
+            "that was not due; it is left running and will be charged\"",
+            id, job->rm.rm_id, event->placement ? event->placement : "");
     if (cluster_job_start (svc->cluster, core_id, &a, event->status->start, now, &err) != 0 ||
         cluster_job_running (svc->cluster, core_id, event->status->start, now, &err) != 0)
         log_event (svc->log, LOG_LEVEL_WARN, "svc", "nodes_not_taken", "job=%s error=\"%s\"", id,
@@ -522,4 +525,5 @@ void native_unknown (struct svc *svc, struct site_job *job)
     life_ended (svc, job, &status);
 }
 
-const struct svc_listener native_listener = {.polled = native_poll, .job_requeued = native_bind_again};
+const struct svc_listener native_listener = {.polled = native_poll,
+                                             .job_requeued = native_bind_again};

@@ -54,7 +54,7 @@ struct nodeconf_node *rmnodes_list (struct svc *svc, const struct settings *sett
                                     uint32_t *count_out);
 void rmnodes_free (struct nodeconf_node *nodes, uint32_t count);
 void rmnodes_remember (struct svc *svc); /* as they are now, for a restart */
-void rmnodes_loads (struct svc *svc); /* its nodes' load and used memory, for the next pass */
+void rmnodes_loads (struct svc *svc);    /* its nodes' load and used memory, for the next pass */
 enum node_state rmnodes_state (struct svc *svc, const char *name);
 /* What the resource manager says of it, until its next event; NULL: nothing. */
 const struct rm_node *rmnodes_told (struct svc *svc, const char *name);

@@ -82,7 +82,8 @@ static void gres_fill (const struct rm_native *n, uint32_t nodes, struct arena *
             }
             if (kind == 2)
                 count /= nodes;
-            Nui__Common__V1__GenericResource *g = arena_new (arena, Nui__Common__V1__GenericResource);
+            Nui__Common__V1__GenericResource *g =
+                arena_new (arena, Nui__Common__V1__GenericResource);
             nui__common__v1__generic_resource__init (g);
             g->count = count;
             g->name = arena_strdup (arena, name);
@@ -97,7 +98,8 @@ static void licences_fill (const struct rm_native *n, struct arena *arena,
 {
     char *text = arena_strdup (arena, n->licences), *save = NULL;
     if (strchr (text, '|')) {
-        misfit_set (misfit, "asks for the licences '%.100s': alternatives are not understood", text);
+        misfit_set (misfit, "asks for the licences '%.100s': alternatives are not understood",
+                    text);
         return;
     }
     c->licences = arena_array (arena, strlen (text) / 2 + 2, sizeof *c->licences);
@@ -139,7 +141,8 @@ static uint32_t nodes_wanted (const struct svc *svc, const struct rm_native *n, 
     if (nodes == 0 && n->tasks_per_node && n->tasks > n->tasks_per_node)
         nodes = ceil_div (n->tasks, n->tasks_per_node);
     /* What is asked of each node needs nodes: one, where the job fits on one. */
-    bool per_node = n->memory_per_node_mb > 0 || *n->gres_per_node || *n->gres_per_job || n->exclusive;
+    bool per_node =
+        n->memory_per_node_mb > 0 || *n->gres_per_node || *n->gres_per_job || n->exclusive;
     if (nodes == 0 && per_node && n->procs <= largest_node (svc))
         nodes = 1;
     return nodes < named ? named : nodes;
@@ -168,9 +171,9 @@ static void req_fill (const struct rm_native *n, uint32_t nodes, Nui__Common__V1
 
 /* -w and -x. A list of nodes that the core knows, 0: none. */
 struct named {
-    uint32_t count;            /* of -w */
-    uint32_t hosts;            /* of -w */
-    uint32_t others;           /* neither of -w nor of -x, where either is said */
+    uint32_t count;  /* of -w */
+    uint32_t hosts;  /* of -w */
+    uint32_t others; /* neither of -w nor of -x, where either is said */
 };
 
 static int named_read (struct svc *svc, const char *text, bool *in, struct node_id *list,
@@ -269,10 +272,18 @@ int native_spec (struct svc *svc, const struct rm_native *n, struct arena *arena
                  struct jobspec *spec, uint8_t **envelope_out, size_t *len_out,
                  struct native_misfit *misfit, struct err *err)
 {
-    static const struct rm_native nothing = {.name = "", .group = "", .account = "", .qos = "",
-                                             .class_name = "", .features = "", .gres_per_node = "",
-                                             .gres_per_task = "", .gres_per_job = "",
-                                             .licences = "", .hosts = "", .hosts_excluded = "",
+    static const struct rm_native nothing = {.name = "",
+                                             .group = "",
+                                             .account = "",
+                                             .qos = "",
+                                             .class_name = "",
+                                             .features = "",
+                                             .gres_per_node = "",
+                                             .gres_per_task = "",
+                                             .gres_per_job = "",
+                                             .licences = "",
+                                             .hosts = "",
+                                             .hosts_excluded = "",
                                              .procs = 1};
     struct err why = {0};
     struct named named;

@@ -63,8 +63,7 @@ void rmnodes_remember (struct svc *svc)
         strbuf_printf (&b, "%s %u %lld %lld %lld %s %s %s %s\n", list[i].name, list[i].procs,
                        (long long)list[i].memory_mb, (long long)list[i].disk_mb,
                        (long long)list[i].weight, *list[i].features ? list[i].features : "-",
-                       *list[i].address ? list[i].address : "-",
-                       *list[i].gres ? list[i].gres : "-",
+                       *list[i].address ? list[i].address : "-", *list[i].gres ? list[i].gres : "-",
                        *list[i].classes ? list[i].classes : "-");
     int rc = svc_begin (svc, &err);
     if (rc == 0)
@@ -89,11 +88,12 @@ static struct nodeconf_node *recall (struct svc *svc, const struct settings *set
         return nodes;
     char *save = NULL;
     for (char *line = strtok_r (bytes, "\n", &save); line; line = strtok_r (NULL, "\n", &save)) {
-        char name[STORE_NAME_MAX], features[1024], address[256], gres[1024] = "-", classes[1024] = "-";
+        char name[STORE_NAME_MAX], features[1024], address[256], gres[1024] = "-",
+                                                                 classes[1024] = "-";
         long long mem, disk, weight;
         struct rm_node n = {.state = RM_NODE_DOWN, .reason = "", .gres = "", .classes = ""};
-        if (sscanf (line, "%63s %u %lld %lld %lld %1023s %255s %1023s %1023s", name, &n.procs,
-                    &mem, &disk, &weight, features, address, gres, classes) < 7)
+        if (sscanf (line, "%63s %u %lld %lld %lld %1023s %255s %1023s %1023s", name, &n.procs, &mem,
+                    &disk, &weight, features, address, gres, classes) < 7)
             break;
         n.name = name;
         n.memory_mb = mem;
@@ -134,7 +134,8 @@ char *rmnodes_licences (struct svc *svc, const struct settings *settings)
     void *bytes = NULL;
     size_t len = 0;
     struct strbuf b = STRBUF_INIT;
-    if (svc->rm.ops->licences && !*theirs && svc->rm.ops->fresh && !svc->rm.ops->fresh (svc->rm.self) &&
+    if (svc->rm.ops->licences && !*theirs && svc->rm.ops->fresh &&
+        !svc->rm.ops->fresh (svc->rm.self) &&
         local_store_blob_get (svc->store, licences_blob, &bytes, &len, NULL) == 0)
         strbuf_append (&b, bytes, len);
     free (bytes);
@@ -174,8 +175,8 @@ enum node_state rmnodes_state (struct svc *svc, const char *name)
     if (!svc->rm.ops->nodes)
         return svc->rm.ops->node_up (svc->rm.self, name) ? NODE_UP : NODE_DOWN;
     const struct rm_node *node = rmnodes_told (svc, name);
-    return !node                           ? NODE_DOWN
-           : node->state == RM_NODE_UP     ? NODE_UP
+    return !node                            ? NODE_DOWN
+           : node->state == RM_NODE_UP      ? NODE_UP
            : node->state == RM_NODE_DRAINED ? NODE_DRAINED
                                             : NODE_DOWN;
 }
@@ -200,4 +201,3 @@ void rmnodes_loads (struct svc *svc)
         (void)cluster_node_used_set (svc->cluster, node->id, &used, svc_now (svc), NULL);
     }
 }
-

@@ -20,7 +20,7 @@ static const duration_us day = INT64_C (86400) * US_PER_S;
 
 struct resv_idle {
     struct store_idle rec;
-    bool standing; /* its reservation does, in this pass */
+    bool standing;     /* its reservation does, in this pass */
     UT_hash_handle hh; /* by rec.core */
 };
 
@@ -65,9 +65,7 @@ int resv_charge_parse (struct svc *svc, const char *charge, const char *owner, c
         return 0;
     snprintf (account, sizeof account, "%.*s",
               (int)(user && user - charge < 63 ? user - charge : 63), charge);
-    user = user                                     ? user + 1
-           : strncasecmp (owner, "USER:", 5) == 0 ? owner + 5
-                                                    : caller;
+    user = user ? user + 1 : strncasecmp (owner, "USER:", 5) == 0 ? owner + 5 : caller;
     if (name_check ("account", account, err) != 0 || name_check ("user", user, err) != 0)
         return ERR_INVALID;
     if (!svc->rm.ops->simulated && !svc->bank)
@@ -140,10 +138,9 @@ static void stretch_change (struct svc *svc, struct resv_idle *idle, time_us end
     if (rc != 0 || rec->procs)
         log_event (svc->log, rc ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "resv",
                    rc ? "not_charged" : "idle",
-                   "name=%s account=%s procs=%u us=%lld charged=%d%s%s",
-                   rec->name, rec->account, rec->procs,
-                   (long long)(end > rec->since ? end - rec->since : 0), due, rc ? " error=" : "",
-                   err.text);
+                   "name=%s account=%s procs=%u us=%lld charged=%d%s%s", rec->name, rec->account,
+                   rec->procs, (long long)(end > rec->since ? end - rec->since : 0), due,
+                   rc ? " error=" : "", err.text);
     if (rc != 0)
         return; /* once more after the next pass */
     if (next) {
@@ -177,8 +174,8 @@ static void settle_one (struct svc *svc, uint64_t core, time_us now)
         view.spec->start > now || view.spec->end <= now)
         return;
     identity = gridmap_identity (svc->gridmap, user);
-    struct store_idle next = {.core = core, .since = now, .end = view.spec->end,
-                              .procs = idle_procs (svc, &view)};
+    struct store_idle next = {
+        .core = core, .since = now, .end = view.spec->end, .procs = idle_procs (svc, &view)};
     snprintf (next.name, sizeof next.name, "%s", resv_name (svc, core));
     snprintf (next.account, sizeof next.account, "%s", account);
     snprintf (next.identity, sizeof next.identity, "%s", identity ? identity : "");
@@ -233,11 +230,11 @@ int resv_charge_recover (struct svc *svc, struct err *err)
 static void resv_charge_free (struct svc *svc)
 {
     struct resv_idle *idle, *following;
-    HASH_ITER (hh, svc->idles, idle, following)
-    {
+    HASH_ITER (hh, svc->idles, idle, following) {
         HASH_DEL (svc->idles, idle);
         free (idle);
     }
 }
 
-const struct svc_listener resv_charge_listener = {.pass_done = resv_charge_settle, .close = resv_charge_free};
+const struct svc_listener resv_charge_listener = {.pass_done = resv_charge_settle,
+                                                  .close = resv_charge_free};

@@ -92,8 +92,11 @@ static void standing_note (void *self, const char *sentence)
 
 void resv_standing_open (struct svc *svc)
 {
-    struct standing_site site = {.self = svc, .node_name = node_name_of, .feature = feature_of,
-                                 .partition = partition_of, .named = named_of,
+    struct standing_site site = {.self = svc,
+                                 .node_name = node_name_of,
+                                 .feature = feature_of,
+                                 .partition = partition_of,
+                                 .named = named_of,
                                  .note = standing_note};
     svc->standing = standing_create (&site);
 }
@@ -338,8 +341,7 @@ static void resv_close (struct svc *svc)
 void resv_forget_all (struct svc *svc)
 {
     struct site_rsv *rsv, *next;
-    HASH_ITER (hh, svc->rsvs, rsv, next)
-    {
+    HASH_ITER (hh, svc->rsvs, rsv, next) {
         (void)cluster_rsv_release (svc->cluster, (struct rsv_id){RSV_ADMIN_BASE | rsv->rec.number},
                                    svc_now (svc), NULL);
         forget (svc, rsv);
@@ -560,13 +562,12 @@ static int refill (struct svc *svc, struct site_rsv *rsv, const struct rsv_view 
 static void resv_tidy (struct svc *svc)
 {
     struct site_rsv *rsv, *next;
-    HASH_ITER (hh, svc->rsvs, rsv, next)
-    {
+    HASH_ITER (hh, svc->rsvs, rsv, next) {
         struct err err = {0};
         struct rsv_view view;
-        bool there = cluster_rsv_get (svc->cluster,
-                                      (struct rsv_id){RSV_ADMIN_BASE | rsv->rec.number}, &view,
-                                      NULL) == 0;
+        bool there =
+            cluster_rsv_get (svc->cluster, (struct rsv_id){RSV_ADMIN_BASE | rsv->rec.number}, &view,
+                             NULL) == 0;
         int rc = 0;
         if (!there || rsv->rec.end <= svc_now (svc)) {
             log_event (svc->log, LOG_LEVEL_INFO, "resv", there ? "ended" : "used_up", "name=%s",

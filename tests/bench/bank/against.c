@@ -92,16 +92,19 @@ static bool row_print (const struct row *r, const struct seen seen[SIDES], long 
     const struct seen *a = &seen[BEFORE], *z = &seen[NOW];
     double ratio = median_ratio (a->cpu, z->cpu, turns);
     bool good = ratio <= AGAINST_MOST;
-    printf ("%-36s %7.1f %7.1f %7.1f %7.1f %6.2f%s", r->title, median (a->daemon, turns), median (a->postgres, turns),
-            median (z->daemon, turns), median (z->postgres, turns), ratio, good ? " " : "!");
-    printf (" %7.0f %7.0f %6.2f %7.2f %7.2f %6.2f\n", median (a->per_s, turns), median (z->per_s, turns),
-            median_ratio (a->per_s, z->per_s, turns), median (a->p99_ms, turns), median (z->p99_ms, turns),
+    printf ("%-36s %7.1f %7.1f %7.1f %7.1f %6.2f%s", r->title, median (a->daemon, turns),
+            median (a->postgres, turns), median (z->daemon, turns), median (z->postgres, turns),
+            ratio, good ? " " : "!");
+    printf (" %7.0f %7.0f %6.2f %7.2f %7.2f %6.2f\n", median (a->per_s, turns),
+            median (z->per_s, turns), median_ratio (a->per_s, z->per_s, turns),
+            median (a->p99_ms, turns), median (z->p99_ms, turns),
             median_ratio (a->p99_ms, z->p99_ms, turns));
     fflush (stdout);
     return good;
 }
 
-static void open_side (struct bench *b, struct pg_fixture *pg, const char *program, const char *database)
+static void open_side (struct bench *b, struct pg_fixture *pg, const char *program,
+                       const char *database)
 {
     b->pg = pg;
     b->sample = malloc (SAMPLES_MAX * sizeof (double));
@@ -112,13 +115,15 @@ static void open_side (struct bench *b, struct pg_fixture *pg, const char *progr
     drive_backends (b, sql);
     assert (b->backends == 3);
     for (b->kind = 0; b->kind < KINDS; b->kind++)
-        for (uint64_t first = b->jobs; b->jobs < first + ACCOUNTS;) /* warm: each account is looked up once */
+        for (uint64_t first = b->jobs;
+             b->jobs < first + ACCOUNTS;) /* warm: each account is looked up once */
             drive (b, drive_hold, ACCOUNTS, FLIGHT, 1);
     pg_fixture_run (sql, "VACUUM ANALYZE");
     PQfinish (sql);
 }
 
-bool against (struct pg_fixture *pg, const char *before, long seconds, bool (*wanted) (const void *arg, const char *part), const void *arg)
+bool against (struct pg_fixture *pg, const char *before, long seconds,
+              bool (*wanted) (const void *arg, const char *part), const void *arg)
 {
     static struct bench bench[SIDES];
     static const char *const program[SIDES] = {[NOW] = NUI_BANK_PROGRAM};
@@ -130,17 +135,18 @@ bool against (struct pg_fixture *pg, const char *before, long seconds, bool (*wa
         open_side (&bench[side], pg, program[side] ? program[side] : before, database[side]);
     for (int i = 0; i < ROWS; i++)
         for (int side = 0; side < SIDES; side++)
-            seen[i][side] = (struct seen){numbers (turns), numbers (turns), numbers (turns), numbers (turns),
-                                          numbers (turns)};
+            seen[i][side] = (struct seen){numbers (turns), numbers (turns), numbers (turns),
+                                          numbers (turns), numbers (turns)};
     for (long turn = 0; turn < turns; turn++)
         for (int i = 0; i < ROWS; i++)
             for (int k = 0; k < SIDES && wanted (arg, row[i].part); k++) {
                 int side = (int)((k + turn) % SIDES); /* who comes first changes */
                 take (&bench[side], &row[i], &seen[i][side], turn);
             }
-    printf ("\n%-36s %15s %15s %6s  %15s %6s %15s %6s\n%-36s %7s %7s %7s %7s %6s  %7s %7s %6s %7s %7s %6s\n", "CPU each, us", "before",
-            "now", "", "/s", "", "p99 ms", "", "", "bank", "PgSQL", "bank", "PgSQL", "ratio", "before", "now", "ratio", "before",
-            "now", "ratio");
+    printf (
+        "\n%-36s %15s %15s %6s  %15s %6s %15s %6s\n%-36s %7s %7s %7s %7s %6s  %7s %7s %6s %7s %7s %6s\n",
+        "CPU each, us", "before", "now", "", "/s", "", "p99 ms", "", "", "bank", "PgSQL", "bank",
+        "PgSQL", "ratio", "before", "now", "ratio", "before", "now", "ratio");
     for (int i = 0; i < ROWS; i++)
         if (wanted (arg, row[i].part))
             good = row_print (&row[i], seen[i], turns) && good;

@@ -8,6 +8,7 @@
 /* before: the other nui-bank. Measures the parts that `wanted` names for `seconds` each in short turns and prints a table.
  * False: something failed, or an operation costs more than AGAINST_MOST times what it did. */
 #define AGAINST_MOST 1.10
-bool against (struct pg_fixture *pg, const char *before, long seconds, bool (*wanted) (const void *arg, const char *part), const void *arg);
+bool against (struct pg_fixture *pg, const char *before, long seconds,
+              bool (*wanted) (const void *arg, const char *part), const void *arg);
 
 #endif

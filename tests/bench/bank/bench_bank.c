@@ -33,7 +33,8 @@ static int by_value (const void *a, const void *b)
 static const char *const script_of[SCRIPTS] = {"pgbench.sql", "pgbench-chain.sql"};
 static const char script_read[] = "pgbench-read.sql";
 
-static double pgbench (struct bench *b, const char *script, int accounts, int clients, double seconds)
+static double pgbench (struct bench *b, const char *script, int accounts, int clients,
+                       double seconds)
 {
     char command[2048], line[512];
     double tps = 0, mean_ms = 0;
@@ -60,8 +61,8 @@ static double pgbench (struct bench *b, const char *script, int accounts, int cl
 }
 
 /* Of several numbers in flight. */
-static void ours_best (struct bench *b, struct rate *best, const char *what,
-                       drive_f begin, int accounts, double seconds)
+static void ours_best (struct bench *b, struct rate *best, const char *what, drive_f begin,
+                       int accounts, double seconds)
 {
     for (int flight = FLIGHT; flight <= FLIGHT_MAX; flight *= 4) {
         struct rate rate = drive_print (b, what, begin, accounts, flight, seconds);
@@ -104,7 +105,8 @@ static PGconn *prepare (struct bench *b)
 /* A row of the table; what was not measured is 0. */
 struct result {
     const char *part, *title;
-    struct rate ours[KINDS]; /* the best of the rounds; of one client the mean; reads are of no kind */
+    struct rate
+        ours[KINDS]; /* the best of the rounds; of one client the mean; reads are of no kind */
     double pgbench[SCRIPTS];
 };
 
@@ -154,8 +156,8 @@ static void cell (int width, int digits, double value)
 static void table_print (const struct result *result, int count)
 {
     printf ("\n%-34s %17s %17s %17s %13s %13s\n%-34s %8s %8s %8s %8s %8s %8s %6s %6s %6s %6s\n", "",
-            "nui-bank, local", "nui-bank, signed", "pgbench", "local to", "signed to", "", "/s", "p99 ms",
-            "/s", "p99 ms", "plain", "chain", "plain", "chain", "plain", "chain");
+            "nui-bank, local", "nui-bank, signed", "pgbench", "local to", "signed to", "", "/s",
+            "p99 ms", "/s", "p99 ms", "plain", "chain", "plain", "chain", "plain", "chain");
     for (const struct result *r = result; r < result + count; r++) {
         if (r->ours[0].per_s <= 0)
             continue; /* not asked for */
@@ -183,7 +185,8 @@ static bool chain_holds (PGconn *sql)
              "FROM bench_block WINDOW w AS (ORDER BY number)) x "
              "WHERE number <> coalesce (before, 0) + 1 OR prev <> coalesce (link, sha256 (''))");
     if (broken)
-        fprintf (stderr, "bench_bank: %lld of pgbench's blocks do not follow the one before them\n", broken);
+        fprintf (stderr, "bench_bank: %lld of pgbench's blocks do not follow the one before them\n",
+                 broken);
     return !broken;
 }
 
@@ -203,10 +206,9 @@ static double bare (struct bench *b, int accounts, double seconds)
     tape_end (tape);
     struct tape_result r = tape_play (tape, "bench", "spare");
     double pairs = (double)b->pairs * (r.commits - 1) / (r.commits > 1 ? r.commits : 2);
-    printf (
-        "  bare     %4d account%s, %u batches: %7.0f %s/s; CPU each, us: PostgreSQL %.0f%s\n",
-        accounts, accounts == 1 ? " " : "s", r.commits, pairs / r.seconds, drive_pairs[b->kind],
-        r.postgres_us / pairs, r.errors ? " (SOME FAILED)" : "");
+    printf ("  bare     %4d account%s, %u batches: %7.0f %s/s; CPU each, us: PostgreSQL %.0f%s\n",
+            accounts, accounts == 1 ? " " : "s", r.commits, pairs / r.seconds, drive_pairs[b->kind],
+            r.postgres_us / pairs, r.errors ? " (SOME FAILED)" : "");
     tape_destroy (tape);
     b->bad = b->bad || r.commits <= 1 || r.errors > 0;
     return pairs / r.seconds;
@@ -256,10 +258,11 @@ static double sync_us (const char *conninfo, long added_us)
     PQfinish (sql);
     if (told)
         return synced > not_synced ? synced - not_synced : 0;
-    fprintf (stderr,
-             "bench_bank: PostgreSQL does not wait %ld us more for its disk (a commit takes %.0f): it did not "
-             "load %s; may its user read that?\n",
-             added_us, synced, NUI_SLOWSYNC);
+    fprintf (
+        stderr,
+        "bench_bank: PostgreSQL does not wait %ld us more for its disk (a commit takes %.0f): it did not "
+        "load %s; may its user read that?\n",
+        added_us, synced, NUI_SLOWSYNC);
     return -1;
 }
 
@@ -302,8 +305,8 @@ static void number (const char *name, const char *text, long min, long max, long
     *out = text ? strtol (text, &end, 10) : 0;
     if (text && *text && !*end && *out >= min && *out <= max)
         return;
-    fprintf (stderr, "bench_bank: %s is a whole number from %ld to %ld, not \"%s\"\n", name, min, max,
-             text ? text : "");
+    fprintf (stderr, "bench_bank: %s is a whole number from %ld to %ld, not \"%s\"\n", name, min,
+             max, text ? text : "");
     exit (2);
 }
 
@@ -342,7 +345,8 @@ static bool program_of (const char *build, char *out, size_t size)
     int len = snprintf (out, size, "%s/bank/nui-bank", build);
     if (len > 0 && (size_t)len < size && access (out, X_OK) == 0)
         return true;
-    fprintf (stderr, "bench_bank: --against wants a build's directory, and there is no program %s\n", out);
+    fprintf (stderr,
+             "bench_bank: --against wants a build's directory, and there is no program %s\n", out);
     return false;
 }
 
@@ -355,8 +359,10 @@ static void run (struct bench *b, const struct options *o, struct result result[
     double seconds = (double)o->seconds;
     PGconn *sql = prepare (b);
     for (b->kind = 0; b->kind < KINDS; b->kind++)
-        for (uint64_t first = b->jobs; b->jobs < first + ACCOUNTS;) /* warm: each account is looked up once */
-            drive_print (b, drive_pairs[b->kind], drive_hold, ACCOUNTS, FLIGHT, seconds > 2 ? 2 : seconds);
+        for (uint64_t first = b->jobs;
+             b->jobs < first + ACCOUNTS;) /* warm: each account is looked up once */
+            drive_print (b, drive_pairs[b->kind], drive_hold, ACCOUNTS, FLIGHT,
+                         seconds > 2 ? 2 : seconds);
     for (int round = 0; round < ROUNDS; round++)
         for (int i = 0; i < PARTS; i++)
             if (wanted (o, result[i].part))
@@ -397,9 +403,10 @@ int main (int argc, char **argv)
         pg_fixture_stop (b.pg);
         return 1;
     }
-    printf ("bench_bank: durable hold+charge pairs, fsync on, %ld s each; a commit waits %.2f ms for the "
-            "disk, %.2f of it added; load of the machine before: %.1f\n",
-            o.seconds, sync / 1000, (double)o.sync_us / 1000, load);
+    printf (
+        "bench_bank: durable hold+charge pairs, fsync on, %ld s each; a commit waits %.2f ms for the "
+        "disk, %.2f of it added; load of the machine before: %.1f\n",
+        o.seconds, sync / 1000, (double)o.sync_us / 1000, load);
     if (o.against) {
         bool good = against (b.pg, other, o.seconds, wanted, &o);
         pg_fixture_stop (b.pg);

@@ -51,8 +51,9 @@ static double cpu_us (const struct watched *w)
 static struct watched watch (const struct bankd *d, PGconn *conn)
 {
     struct watched w = {.pid = {d->pid}, .count = 1};
-    PGresult *res = PQexec (conn, "SELECT pid FROM pg_stat_activity WHERE application_name IN "
-                                  "('nui-bank committer', 'nui-bank second committer', 'nui-bank reader')");
+    PGresult *res =
+        PQexec (conn, "SELECT pid FROM pg_stat_activity WHERE application_name IN "
+                      "('nui-bank committer', 'nui-bank second committer', 'nui-bank reader')");
     for (int i = 0; i < PQntuples (res) && w.count < 8; i++)
         w.pid[w.count++] = atoi (PQgetvalue (res, i, 0));
     PQclear (res);
@@ -76,25 +77,29 @@ static void fill (PGconn *conn, long long entries)
     char sql[2400];
     long long first = pg_fixture_number (conn, "SELECT coalesce (max (id), 0) + 1 FROM bank.op");
     long long have = pg_fixture_number (conn, "SELECT count (*) FROM bank.entry");
-    long long ops = (entries - have) / LEGS, end = pg_fixture_number (
-        conn, "SELECT coalesce (max (recorded_at), 0) FROM bank.op");
+    long long ops = (entries - have) / LEGS,
+              end = pg_fixture_number (conn, "SELECT coalesce (max (recorded_at), 0) FROM bank.op");
     long long phys = pg_fixture_number (conn, "SELECT id FROM bank.account WHERE name = 'phys'");
-    long long spread = pg_fixture_number (conn, "SELECT id FROM bank.account WHERE name = 'spread1'");
-    run (conn, "SET session_replication_role = replica"); /* what it has is balanced by how it is made */
+    long long spread =
+        pg_fixture_number (conn, "SELECT id FROM bank.account WHERE name = 'spread1'");
+    run (conn,
+         "SET session_replication_role = replica"); /* what it has is balanced by how it is made */
     run (conn, "DROP INDEX bank.entry_account");
-    snprintf (sql, sizeof (sql),
-              "INSERT INTO bank.op SELECT g, 'nui://test/site/alpha', decode (lpad (to_hex (g), 32, '0'), 'hex'), "
-              "decode (repeat ('00', 32), 'hex'), 'charge', 'nui://test/user/alice', 'alpha', 'grid.' || g, '', "
-              "%lld + g - %lld, %lld + g - %lld, 0, '' FROM generate_series (%lld, %lld) g",
-              end + 1, first, end + 1, first, first, first + ops - 1);
+    snprintf (
+        sql, sizeof (sql),
+        "INSERT INTO bank.op SELECT g, 'nui://test/site/alpha', decode (lpad (to_hex (g), 32, '0'), 'hex'), "
+        "decode (repeat ('00', 32), 'hex'), 'charge', 'nui://test/user/alice', 'alpha', 'grid.' || g, '', "
+        "%lld + g - %lld, %lld + g - %lld, 0, '' FROM generate_series (%lld, %lld) g",
+        end + 1, first, end + 1, first, first, first + ops - 1);
     run (conn, sql);
     run (conn, "SELECT bank.entry_room ()");
-    snprintf (sql, sizeof (sql),
-              "INSERT INTO bank.entry SELECT g, l, (CASE WHEN l < 3 THEN 'P' ELSE 'H' END)::\"char\", 1, "
-              "CASE WHEN l %% 2 = 0 THEN 1 WHEN g %% 2 = 0 THEN %lld ELSE %lld + (g / 2) %% %d END, 1, "
-              "CASE WHEN l %% 2 = 0 THEN 1000 ELSE -1000 END, %lld + g - %lld, %lld + g - %lld "
-              "FROM generate_series (%lld, %lld) g, generate_series (1, %d) l",
-              phys, spread, ACCOUNTS, end + 1, first, end + 1, first, first, first + ops - 1, LEGS);
+    snprintf (
+        sql, sizeof (sql),
+        "INSERT INTO bank.entry SELECT g, l, (CASE WHEN l < 3 THEN 'P' ELSE 'H' END)::\"char\", 1, "
+        "CASE WHEN l %% 2 = 0 THEN 1 WHEN g %% 2 = 0 THEN %lld ELSE %lld + (g / 2) %% %d END, 1, "
+        "CASE WHEN l %% 2 = 0 THEN 1000 ELSE -1000 END, %lld + g - %lld, %lld + g - %lld "
+        "FROM generate_series (%lld, %lld) g, generate_series (1, %d) l",
+        phys, spread, ACCOUNTS, end + 1, first, end + 1, first, first, first + ops - 1, LEGS);
     run (conn, sql);
     run (conn, "SET session_replication_role = origin");
     run (conn, "CREATE INDEX entry_account ON bank.entry (account_id, recorded_at)");
@@ -152,9 +157,9 @@ static double job (struct bankd *d)
     Nui__Bank__V1__HoldRequest m = NUI__BANK__V1__HOLD_REQUEST__INIT;
     m.key = bankd_key (d, key);
     m.envelope = bankd_sign (d, WHO_ALICE, &signed_job);
-    m.grid_job_id = (char *)(uintptr_t)"grid.1";
+    m.grid_job_id = (char *)(uintptr_t) "grid.1";
     m.site_job_id = name;
-    m.component = (char *)(uintptr_t)"main";
+    m.component = (char *)(uintptr_t) "main";
     m.procs = 1;
     m.walltime_us = 10 * US_PER_S;
     double took = timed (d, "Hold", &m.base, &reply);
@@ -192,14 +197,16 @@ static void accounts_make (PGconn *conn)
 {
     char sql[600];
     run (conn, "SET session_replication_role = replica");
-    snprintf (sql, sizeof (sql),
-              "WITH top AS (SELECT (SELECT max (id) FROM bank.account) AS a, (SELECT max (id) FROM bank.allocation) AS l), "
-              "acc AS (INSERT INTO bank.account SELECT a + g, 'spread' || g, 'PROJECT', 1, 1 FROM top, "
-              "generate_series (1, %d) g), "
-              "alloc AS (INSERT INTO bank.allocation SELECT l + g, a + g, 0, 9000000000000000, 0, '', 1 FROM top, "
-              "generate_series (1, %d) g) "
-              "INSERT INTO bank.balance SELECT l + g, 1000000000000, 0, 1000000000000, 0 FROM top, "
-              "generate_series (1, %d) g", ACCOUNTS, ACCOUNTS, ACCOUNTS);
+    snprintf (
+        sql, sizeof (sql),
+        "WITH top AS (SELECT (SELECT max (id) FROM bank.account) AS a, (SELECT max (id) FROM bank.allocation) AS l), "
+        "acc AS (INSERT INTO bank.account SELECT a + g, 'spread' || g, 'PROJECT', 1, 1 FROM top, "
+        "generate_series (1, %d) g), "
+        "alloc AS (INSERT INTO bank.allocation SELECT l + g, a + g, 0, 9000000000000000, 0, '', 1 FROM top, "
+        "generate_series (1, %d) g) "
+        "INSERT INTO bank.balance SELECT l + g, 1000000000000, 0, 1000000000000, 0 FROM top, "
+        "generate_series (1, %d) g",
+        ACCOUNTS, ACCOUNTS, ACCOUNTS);
     run (conn, sql);
     run (conn, "SET session_replication_role = origin");
     run (conn, "VACUUM ANALYZE");
@@ -212,14 +219,16 @@ static struct costs measure (struct bankd *d, PGconn *conn)
     Nui__Bank__V1__StatementRequest statement = NUI__BANK__V1__STATEMENT_REQUEST__INIT;
     Nui__Bank__V1__BalanceRequest balance = NUI__BANK__V1__BALANCE_REQUEST__INIT;
     long long ops = pg_fixture_number (conn, "SELECT max (id) FROM bank.op");
-    for (int i = 0; pg_fixture_number (conn, "SELECT coalesce (max (upto_op), 0) FROM bank.checkpoint_run") < ops; i++) {
+    for (int i = 0; pg_fixture_number (
+                        conn, "SELECT coalesce (max (upto_op), 0) FROM bank.checkpoint_run") < ops;
+         i++) {
         if (i > 36000) {
             fprintf (stderr, "bench_size: no checkpoint in an hour\n");
             exit (1);
         }
         usleep (100000);
     }
-    statement.account = balance.account = (char *)(uintptr_t)"phys";
+    statement.account = balance.account = (char *)(uintptr_t) "phys";
     statement.from_us = (clock_now_us () / US_PER_S + 1) * US_PER_S;
     statement.to_us = statement.from_us + US_PER_S;
     while (clock_now_us () <= statement.to_us)
@@ -260,8 +269,9 @@ int main (int argc, char **argv)
     run (conn, "SELECT pg_reload_conf ()");
     run (conn, "SET maintenance_work_mem = '512MB'");
     accounts_make (conn);
-    printf ("| entries | load | statement, ms (CPU, us) | without checkpoints | balance | hold and charge |\n"
-            "|--:|--:|--:|--:|--:|--:|\n");
+    printf (
+        "| entries | load | statement, ms (CPU, us) | without checkpoints | balance | hold and charge |\n"
+        "|--:|--:|--:|--:|--:|--:|\n");
     fflush (stdout);
     for (int i = 0; i < sizes; i++) {
         fill (conn, size[i]);
@@ -272,16 +282,19 @@ int main (int argc, char **argv)
         bankd_stop (&d, SIGTERM);
         double load = 0;
         getloadavg (&load, 1);
-        printf ("| %lld | %.1f | %.2f (%.0f) | %.1f (%.0f) | %.2f (%.0f) | %.2f (%.0f) |\n", size[i], load,
-                c[i].statement.ms, c[i].statement.cpu_us, c[i].bare.ms, c[i].bare.cpu_us, c[i].balance.ms,
-                c[i].balance.cpu_us, c[i].job.ms, c[i].job.cpu_us);
+        printf ("| %lld | %.1f | %.2f (%.0f) | %.1f (%.0f) | %.2f (%.0f) | %.2f (%.0f) |\n",
+                size[i], load, c[i].statement.ms, c[i].statement.cpu_us, c[i].bare.ms,
+                c[i].bare.cpu_us, c[i].balance.ms, c[i].balance.cpu_us, c[i].job.ms,
+                c[i].job.cpu_us);
         fflush (stdout);
     }
     for (int i = 1; i < sizes; i++)
-        printf ("%lldx the entries: CPU of a statement x%.2f (without checkpoints x%.1f), balance x%.2f, hold and charge "
-                "x%.2f\n", size[i] / size[0], c[i].statement.cpu_us / c[0].statement.cpu_us,
-                c[i].bare.cpu_us / c[0].bare.cpu_us, c[i].balance.cpu_us / c[0].balance.cpu_us,
-                c[i].job.cpu_us / c[0].job.cpu_us);
+        printf (
+            "%lldx the entries: CPU of a statement x%.2f (without checkpoints x%.1f), balance x%.2f, hold and charge "
+            "x%.2f\n",
+            size[i] / size[0], c[i].statement.cpu_us / c[0].statement.cpu_us,
+            c[i].bare.cpu_us / c[0].bare.cpu_us, c[i].balance.cpu_us / c[0].balance.cpu_us,
+            c[i].job.cpu_us / c[0].job.cpu_us);
     PQfinish (conn);
     bankd_start (&d, NUI_BANK_PROGRAM); /* closing expects one */
     bankd_close (&d);

@@ -37,10 +37,12 @@ static void on_charge (void *arg, const struct rpc_result *result)
 static struct rpcclient *client_of (const struct slot *s, enum bankd_who who)
 {
     ptrdiff_t connection = (s - s->bench->slot) / PER_CONNECTION;
-    return who == WHO_ALPHA && connection > 0 ? s->bench->more[connection] : s->bench->d.client[who];
+    return who == WHO_ALPHA && connection > 0 ? s->bench->more[connection]
+                                              : s->bench->d.client[who];
 }
 
-static void start (struct slot *s, enum bankd_who who, const char *method, const ProtobufCMessage *m,
+static void start (struct slot *s, enum bankd_who who, const char *method,
+                   const ProtobufCMessage *m,
                    void (*done) (void *arg, const struct rpc_result *result))
 {
     struct rpccallout_config c = {.service = &nui__bank__v1__bank__descriptor,
@@ -131,8 +133,8 @@ void drive_hold (struct slot *s)
     if (b->kind == LOCAL)
         m.claim = &claim;
     else
-        m.envelope =
-            b->signed_first < b->signed_end ? b->signed_job[b->signed_first++] : job_sign (b, b->jobs);
+        m.envelope = b->signed_first < b->signed_end ? b->signed_job[b->signed_first++]
+                                                     : job_sign (b, b->jobs);
     m.grid_job_id = TEXT ("grid.1");
     m.site_job_id = s->job;
     m.component = TEXT ("main");
@@ -182,8 +184,9 @@ static struct stat_line stat_of (pid_t pid)
     snprintf (path, sizeof (path), "/proc/%d/stat", (int)pid);
     FILE *f = fopen (path, "r");
     if (f && fgets (line, sizeof (line), f) && strrchr (line, ')'))
-        sscanf (strrchr (line, ')') + 2, "%*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %lu %lu",
-                &st.parent, &t[0], &t[1]);
+        sscanf (strrchr (line, ')') + 2,
+                "%*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %lu %lu", &st.parent, &t[0],
+                &t[1]);
     if (f)
         fclose (f);
     st.children = (double)(t[0] + t[1]) * 1e6 / (double)sysconf (_SC_CLK_TCK);
@@ -235,8 +238,8 @@ struct cpu drive_cpu_each (const struct bench *b, int client, struct cpu from, d
 
 void drive_cpu_print (struct cpu each)
 {
-    printf ("; CPU each, us: client %.4g, nui-bank %.4g, PostgreSQL %.4g\n", each.client, each.daemon,
-            each.postgres);
+    printf ("; CPU each, us: client %.4g, nui-bank %.4g, PostgreSQL %.4g\n", each.client,
+            each.daemon, each.postgres);
     fflush (stdout);
 }
 
@@ -274,11 +277,12 @@ struct rate drive (struct bench *b, drive_f begin, int accounts, int flight, dou
     return rate;
 }
 
-struct rate drive_print (struct bench *b, const char *what, drive_f begin, int accounts, int flight, double seconds)
+struct rate drive_print (struct bench *b, const char *what, drive_f begin, int accounts, int flight,
+                         double seconds)
 {
     struct rate rate = drive (b, begin, accounts, flight, seconds);
-    printf ("  nui-bank %4d account%s %4d in flight: %7.0f %s/s, p50 %.2f ms, p99 %.2f ms%s", accounts,
-            accounts == 1 ? " " : "s", flight, rate.per_s, what, rate.p50_ms, rate.p99_ms,
+    printf ("  nui-bank %4d account%s %4d in flight: %7.0f %s/s, p50 %.2f ms, p99 %.2f ms%s",
+            accounts, accounts == 1 ? " " : "s", flight, rate.per_s, what, rate.p50_ms, rate.p99_ms,
             b->failed ? " (SOME FAILED)" : "");
     drive_cpu_print (rate.each);
     return rate;
@@ -420,10 +424,12 @@ void drive_close (struct bench *b)
 
 void drive_backends (struct bench *b, PGconn *sql)
 {
-    PGresult *ours = PQexec (sql, "SELECT pid FROM pg_stat_activity WHERE datname = current_database () AND "
-                                  "application_name IN ('nui-bank committer', 'nui-bank second committer', "
-                                  "'nui-bank reader')");
-    for (b->backends = 0; b->backends < PQntuples (ours) && b->backends < BACKENDS_MAX; b->backends++)
+    PGresult *ours =
+        PQexec (sql, "SELECT pid FROM pg_stat_activity WHERE datname = current_database () AND "
+                     "application_name IN ('nui-bank committer', 'nui-bank second committer', "
+                     "'nui-bank reader')");
+    for (b->backends = 0; b->backends < PQntuples (ours) && b->backends < BACKENDS_MAX;
+         b->backends++)
         b->backend[b->backends] = atoi (PQgetvalue (ours, b->backends, 0));
     PQclear (ours);
 }

@@ -8,7 +8,10 @@
 
 enum { ACCOUNTS = 1000, FLIGHT = 64, FLIGHT_MAX = 1024, SAMPLES_MAX = 1 << 20, BACKENDS_MAX = 8 };
 enum { SIGNED_MAX = 1 << 16 };
-enum { PER_CONNECTION = 256, CONNECTIONS = FLIGHT_MAX / PER_CONNECTION }; /* the daemon's limit of streams */
+enum {
+    PER_CONNECTION = 256,
+    CONNECTIONS = FLIGHT_MAX / PER_CONNECTION
+}; /* the daemon's limit of streams */
 
 /* Whose word a job is: the site's, as for what its own users give to its scheduler; or its user's
  * signature. What a local pair writes is what pgbench.sql does; a signed one also remembers its signature. */
@@ -28,7 +31,7 @@ struct bench {
     struct bankd d;
     struct slot slot[FLIGHT_MAX];
     struct rpcclient *more[CONNECTIONS]; /* of alpha; the first is the daemon fixture's */
-    int accounts; /* used now */
+    int accounts;                        /* used now */
     enum kind kind;
     int flying;
     uint64_t jobs, pairs, failed;
@@ -63,7 +66,8 @@ extern const char *const drive_pairs[KINDS]; /* "local pairs" */
 /* Starts the bank on the database, with accounts acct0 … that each have a deposit. b has its pg, conninfo and sample;
  * false, after a sentence, when it does not serve. */
 bool drive_open (struct bench *b, const char *program);
-void drive_start (struct bench *b, const char *program, const char *conninfo); /* the bank alone: all else is there */
+void drive_start (struct bench *b, const char *program,
+                  const char *conninfo); /* the bank alone: all else is there */
 void drive_close (struct bench *b);
 void drive_backends (struct bench *b, PGconn *sql); /* which of PostgreSQL's processes serve it */
 
@@ -74,7 +78,8 @@ void drive_read (struct slot *s);
 /* Keeps `flight` of them going for a while and waits for the last. */
 struct rate drive (struct bench *b, drive_f begin, int accounts, int flight, double seconds);
 /* Likewise, and prints what it was. */
-struct rate drive_print (struct bench *b, const char *what, drive_f begin, int accounts, int flight, double seconds);
+struct rate drive_print (struct bench *b, const char *what, drive_f begin, int accounts, int flight,
+                         double seconds);
 
 /* client: RUSAGE_SELF, or RUSAGE_CHILDREN for those that have ended, and what served them. */
 struct cpu drive_cpu (const struct bench *b, int client);

@@ -195,8 +195,8 @@ static double backend_us (int32_t pid)
     snprintf (path, sizeof path, "/proc/%d/stat", (int)pid);
     FILE *f = fopen (path, "r");
     if (f && fgets (line, sizeof line, f) && strrchr (line, ')'))
-        sscanf (strrchr (line, ')') + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
-                &system);
+        sscanf (strrchr (line, ')') + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+                &user, &system);
     if (f)
         fclose (f);
     return (double)(user + system) * 1e6 / (double)sysconf (_SC_CLK_TCK);

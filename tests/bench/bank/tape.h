@@ -12,9 +12,10 @@ struct tape;
 
 /* server_dir: where the server's socket is. Aborts when it cannot. */
 struct tape *tape_record (const char *server_dir);
-const char *tape_dir (const struct tape *tape); /* the recorder's socket: "host" for who is recorded */
-void tape_end (struct tape *tape);              /* who was recorded has closed its connection */
-void tape_destroy (struct tape *tape);          /* NULL is a no-op; the recording goes with it */
+const char *
+tape_dir (const struct tape *tape);    /* the recorder's socket: "host" for who is recorded */
+void tape_end (struct tape *tape);     /* who was recorded has closed its connection */
+void tape_destroy (struct tape *tape); /* NULL is a no-op; the recording goes with it */
 
 struct tape_result {
     double seconds;     /* from the first COMMIT to the last */

@@ -55,8 +55,8 @@ static duration_us round_trip (struct bench *b)
         ProtobufCMessage *reply = NULL;
         struct err err;
         duration_us begin = clock_monotonic_us ();
-        int rc = rpcclient_call (b->meta, &nui__meta__v1__meta__descriptor, "WhoAmI",
-                                 &request.base, 5 * US_PER_S, true, &reply, &err);
+        int rc = rpcclient_call (b->meta, &nui__meta__v1__meta__descriptor, "WhoAmI", &request.base,
+                                 5 * US_PER_S, true, &reply, &err);
         CHECK (rc == 0, err.text);
         sample[i] = clock_monotonic_us () - begin;
         protobuf_c_message_free_unpacked (reply, NULL);
@@ -153,8 +153,10 @@ static void on_status (void *arg, const ProtobufCMessage *message)
     Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
     request.grid_job_id = w->id;
     struct rpccallout_config call = {.service = &nui__meta__v1__meta__descriptor,
-                                     .method = "Cancel", .request = &request.base,
-                                     .idempotent = true, .done = cancelled};
+                                     .method = "Cancel",
+                                     .request = &request.base,
+                                     .idempotent = true,
+                                     .done = cancelled};
     rpcclient_start (w->b->meta, &call);
 }
 
@@ -218,8 +220,8 @@ int main (int argc, char **argv)
     b.id = tlsid_create (&identity, &err);
     CHECK (b.id, err.text);
     principal_uri (tlsid_self (b.id), b.uri);
-    struct rpcclient_config config = {.base = b.base, .id = b.id, .target = argv[1],
-                                      .expect_kind = PRINCIPAL_META};
+    struct rpcclient_config config = {
+        .base = b.base, .id = b.id, .target = argv[1], .expect_kind = PRINCIPAL_META};
     b.meta = rpcclient_create (&config, &err);
     CHECK (b.meta, err.text);
     printf ("submit to all-committed, %u jobs each; bound: 3 round trips + 2 durable writes\n",

@@ -175,9 +175,11 @@ static void passes_print (struct site *s, const char *what)
     if (!count)
         return;
     qsort (length, count, sizeof *length, by_value);
-    printf ("%-28s %u passes, p50 %.1f ms, p99 %.1f ms, longest %.1f ms; longest slice %.1f ms; %u begun "
-            "anew\n", what, count, (double)length[count / 2] / 1e3, (double)length[count * 99 / 100] / 1e3,
-            (double)length[count - 1] / 1e3, (double)slice / 1e3, given_up);
+    printf (
+        "%-28s %u passes, p50 %.1f ms, p99 %.1f ms, longest %.1f ms; longest slice %.1f ms; %u begun "
+        "anew\n",
+        what, count, (double)length[count / 2] / 1e3, (double)length[count * 99 / 100] / 1e3,
+        (double)length[count - 1] / 1e3, (double)slice / 1e3, given_up);
 }
 
 /* --- Maui's commands on the long queue ------------------------------------------------------ */
@@ -228,8 +230,9 @@ static void queue_stream (struct site *s)
         pings++;
     }
     printf ("the queue as a stream        %u jobs in %u pieces, %.3f s; of %u calls meanwhile the "
-            "longest %.2f ms\n", counted.rows, counted.chunks,
-            (double)(clock_monotonic_us () - begun) / 1e6, pings, (double)longest / 1e3);
+            "longest %.2f ms\n",
+            counted.rows, counted.chunks, (double)(clock_monotonic_us () - begun) / 1e6, pings,
+            (double)longest / 1e3);
 }
 
 /* The client as a person calls it, over the cluster's socket. Returns seconds, the best of three. */
@@ -261,7 +264,8 @@ static void admin_commands (struct site *s, const char *waiting)
     double showq = command (s, "showq"), json = command (s, "showq --json");
     snprintf (words, sizeof words, "checkjob %s", waiting);
     double check = command (s, words);
-    printf ("showq                        %.3f s; / 1 s: %.2f (--json %.3f s)\n", showq, showq, json);
+    printf ("showq                        %.3f s; / 1 s: %.2f (--json %.3f s)\n", showq, showq,
+            json);
     printf ("checkjob                     %.1f ms; / 50 ms: %.2f\n", check * 1e3, check / 0.05);
 }
 
@@ -276,8 +280,8 @@ static void a_long_queue (void **state)
     struct site *s = *state;
     char config[2048];
     snprintf (config, sizeof config,
-              "%sRESERVATIONDEPTH[0] %u\nNODECFG[n[00001-%05u]] PROCS=16 MEM=64G\n", policy_text, depth,
-              node_count);
+              "%sRESERVATIONDEPTH[0] %u\nNODECFG[n[00001-%05u]] PROCS=16 MEM=64G\n", policy_text,
+              depth, node_count);
     site_start (s, config);
     struct feed fill = {.s = s, .total = RUNNING, .seed = 88172645463325252u};
     feed_run (&fill, "running jobs");

@@ -188,11 +188,12 @@ static void survey (struct site *s, uint32_t draws)
         exit (1);
     }
     double all = (double)(cpu_us () - t0) / 1e3;
-    printf ("all, and %d shapes, %u draw%s: %.0f ms, %.2f ns a unit of work; of %u slices the longest "
-            "%.2f ms, %.2f of the 5 ms allowed, %u over it\n",
-            SHAPES, draws, draws == 1 ? " by the core" : "s", all,
-            all * 1e6 / (double)simulation_work (sim), slices, (double)longest / 1e3,
-            (double)longest / 5e3, over);
+    printf (
+        "all, and %d shapes, %u draw%s: %.0f ms, %.2f ns a unit of work; of %u slices the longest "
+        "%.2f ms, %.2f of the 5 ms allowed, %u over it\n",
+        SHAPES, draws, draws == 1 ? " by the core" : "s", all,
+        all * 1e6 / (double)simulation_work (sim), slices, (double)longest / 1e3,
+        (double)longest / 5e3, over);
     simulation_destroy (sim);
 }
 

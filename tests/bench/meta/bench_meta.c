@@ -40,7 +40,12 @@
 #include "tests/interop/testca.h"
 
 enum {
-    MEMBERS_MAX = 7, SITES_MAX = 1000, CELLS = 64, WINDOWS = 16, REPORT_S = 10, PAIRS = 4000,
+    MEMBERS_MAX = 7,
+    SITES_MAX = 1000,
+    CELLS = 64,
+    WINDOWS = 16,
+    REPORT_S = 10,
+    PAIRS = 4000,
     STALE_PERCENT = 10
 };
 
@@ -95,8 +100,8 @@ static double cpu_of (pid_t pid)
     file = fopen (path, "r");
     CHECK (file && fgets (text, sizeof text, file), "nui-meta is gone: see meta.log");
     fclose (file);
-    CHECK (sscanf (strrchr (text, ')') + 2,
-                   "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) == 2,
+    CHECK (sscanf (strrchr (text, ')') + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+                   &user, &system) == 2,
            "/proc/PID/stat reads oddly");
     return (double)(user + system) / (double)sysconf (_SC_CLK_TCK);
 }
@@ -186,8 +191,11 @@ static void config_write (struct bench *b, uint32_t member)
 
 static struct rpcclient *client (struct bench *b, struct tlsid *id)
 {
-    struct rpcclient_config config = {.base = b->base, .id = id, .target = b->target,
-                                      .expect_kind = PRINCIPAL_META, .backoff_max = 200000};
+    struct rpcclient_config config = {.base = b->base,
+                                      .id = id,
+                                      .target = b->target,
+                                      .expect_kind = PRINCIPAL_META,
+                                      .backoff_max = 200000};
     struct err err = {0};
     struct rpcclient *made = rpcclient_create (&config, &err);
 
@@ -302,9 +310,12 @@ static void report (evutil_socket_t fd, short what, void *arg)
     r.n_windows = WINDOWS;
     r.windows = windows;
     struct rpccallout_config call = {.service = &nui__meta__v1__meta__descriptor,
-                                     .method = "Report", .request = &r.base,
-                                     .timeout = 60 * US_PER_S, .idempotent = true,
-                                     .done = reported, .arg = site};
+                                     .method = "Report",
+                                     .request = &r.base,
+                                     .timeout = 60 * US_PER_S,
+                                     .idempotent = true,
+                                     .done = reported,
+                                     .arg = site};
     site->reporting = true;
     rpcclient_start (site->meta, &call);
 }
@@ -332,7 +343,8 @@ static void on_query (void *self, struct rpccall *call, const ProtobufCMessage *
     Nui__Local__V1__QueryReply reply = NUI__LOCAL__V1__QUERY_REPLY__INIT;
     Nui__Common__V1__Interval one = NUI__COMMON__V1__INTERVAL__INIT, *list[1] = {&one};
 
-    one.begin_us = site->soonest > request->window_begin_us ? site->soonest : request->window_begin_us;
+    one.begin_us =
+        site->soonest > request->window_begin_us ? site->soonest : request->window_begin_us;
     if (rng_below (&site->b->rng, 100) < STALE_PERCENT)
         one.begin_us += (int64_t)rng_below (&site->b->rng, 600) * US_PER_S;
     site->b->questions++;
@@ -348,8 +360,7 @@ static void on_query (void *self, struct rpccall *call, const ProtobufCMessage *
 
 static void on_prepare (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
-    const Nui__Local__V1__PrepareRequest *request =
-        (const Nui__Local__V1__PrepareRequest *)message;
+    const Nui__Local__V1__PrepareRequest *request = (const Nui__Local__V1__PrepareRequest *)message;
     struct site *site = self;
     Nui__Local__V1__PrepareReply reply = NUI__LOCAL__V1__PREPARE_REPLY__INIT;
     Nui__Common__V1__Peer peer = NUI__COMMON__V1__PEER__INIT;
@@ -507,8 +518,7 @@ static void grid_make (struct bench *b)
         site->b = b;
         snprintf (site->name, sizeof site->name, "s%03u", i);
         site->id = testca_identity (b->ca, "demo", "site", site->name);
-        site->server =
-            serve (b, site->id, &nui__local__v1__local__descriptor, site_methods, site);
+        site->server = serve (b, site->id, &nui__local__v1__local__descriptor, site_methods, site);
         site->timer = evtimer_new (b->base, report, site);
     }
     for (uint32_t i = 0; i < b->members; i++)
@@ -606,9 +616,12 @@ static void submit_more (struct bench *b)
     while (b->to_send > 0 && b->in_flight < b->in_flight_max) {
         Nui__Meta__V1__SubmitRequest request = NUI__META__V1__SUBMIT_REQUEST__INIT;
         struct rpccallout_config call = {.service = &nui__meta__v1__meta__descriptor,
-                                         .method = "Submit", .request = &request.base,
-                                         .timeout = 60 * US_PER_S, .idempotent = true,
-                                         .done = submitted, .arg = b};
+                                         .method = "Submit",
+                                         .request = &request.base,
+                                         .timeout = 60 * US_PER_S,
+                                         .idempotent = true,
+                                         .done = submitted,
+                                         .arg = b};
         request.envelope = envelope (b);
         b->to_send--;
         b->in_flight++;
@@ -638,9 +651,10 @@ static void jobs_run (struct bench *b, const char *what, uint32_t components, ui
     }
     wall = (double)(clock_monotonic_us () - begin) / 1e6;
     cpu = cpu_s (b) - begin_cpu;
-    printf ("%-12s %9u %10.0f /s %8.0f us CPU each: %6.0f /s on a core (floor %.0f, ratio %.2f), %.1f questions\n",
-            what, count, count / wall, cpu / count * 1e6, count / cpu, floor, count / wall / floor,
-            (double)(b->questions - questions) / count);
+    printf (
+        "%-12s %9u %10.0f /s %8.0f us CPU each: %6.0f /s on a core (floor %.0f, ratio %.2f), %.1f questions\n",
+        what, count, count / wall, cpu / count * 1e6, count / cpu, floor, count / wall / floor,
+        (double)(b->questions - questions) / count);
     if (b->members > 1)
         printf ("%-12s %9u %13s %8.0f us CPU each, together\n", "  the others", b->members - 1, "",
                 (others_cpu_s (b) - begin_others) / count * 1e6);
@@ -671,8 +685,8 @@ int main (int argc, char **argv)
 
     b.members = argc > 3 ? (uint32_t)strtoul (argv[3], NULL, 10) : 1;
     b.in_flight_max = argc > 4 ? (uint32_t)strtoul (argv[4], NULL, 10) : 64;
-    CHECK (b.sites >= 2 && b.sites <= SITES_MAX && jobs >= 1000 && b.members % 2 == 1 && b.members <= MEMBERS_MAX &&
-               b.in_flight_max >= 1,
+    CHECK (b.sites >= 2 && b.sites <= SITES_MAX && jobs >= 1000 && b.members % 2 == 1 &&
+               b.members <= MEMBERS_MAX && b.in_flight_max >= 1,
            "bench_meta [SITES [JOBS [MEMBERS [CALLS]]]]");
     signal (SIGPIPE, SIG_IGN);
     grid_make (&b);

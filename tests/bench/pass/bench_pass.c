@@ -16,10 +16,12 @@ enum { USERS = 400, GROUPS = 20, ACCOUNTS = 60, CLASSES = 5, QOSES = 4 };
  * nodes), node sets (switches) of which one job in ten wants one, licences that one in ten wants. */
 struct guards {
     uint32_t reservations, sets, licences;
-    bool endless; /* every eighth node is kept for one account for ever, and one job in fifty, before all
+    bool
+        endless; /* every eighth node is kept for one account for ever, and one job in fifty, before all
                      others, wants more nodes with much memory than are left */
 };
-static const struct guards none = {0}, guarded = {1000, 200, 20, false}, endless = {.endless = true};
+static const struct guards none = {0}, guarded = {1000, 200, 20, false},
+                           endless = {.endless = true};
 
 struct bench {
     struct cred_names names;
@@ -156,8 +158,15 @@ static void reservation_without_end (struct bench *b, uint32_t nodes)
 {
     struct acl_entry acl = {.type = CRED_ACCOUNT, .value = 1};
     struct req req = {.tasks = nodes / 8};
-    struct rsv_spec spec = {.id = {1}, .kind = RSV_ADMIN, .req_count = 1, .req = &req, .acl_count = 1,
-                            .acl = &acl, .placed = true, .start = b->now, .end = TIME_US_MAX};
+    struct rsv_spec spec = {.id = {1},
+                            .kind = RSV_ADMIN,
+                            .req_count = 1,
+                            .req = &req,
+                            .acl_count = 1,
+                            .acl = &acl,
+                            .placed = true,
+                            .start = b->now,
+                            .end = TIME_US_MAX};
     struct placement *item = calloc (req.tasks, sizeof *item);
     struct allocation a = {req.tasks, item};
     struct err err = {0};
@@ -177,8 +186,13 @@ static void reservations_add (struct bench *b, uint32_t nodes)
     for (uint32_t i = 0; i < b->guards.reservations; i++) {
         struct acl_entry acl = {.type = CRED_ACCOUNT, .value = 1 + i % ACCOUNTS};
         struct req req = {.tasks = 8};
-        struct rsv_spec spec = {.id = {i + 1}, .kind = RSV_ADMIN, .req_count = 1, .req = &req,
-                                .acl_count = 1, .acl = &acl, .placed = true};
+        struct rsv_spec spec = {.id = {i + 1},
+                                .kind = RSV_ADMIN,
+                                .req_count = 1,
+                                .req = &req,
+                                .acl_count = 1,
+                                .acl = &acl,
+                                .placed = true};
         struct placement item[8];
         struct allocation a = {8, item};
         struct err err = {0};
@@ -215,8 +229,8 @@ static void submit (struct bench *b, bool small)
     static const int32_t threads[] = {1, 1, 2, 4, 8, 16};
     static const int32_t memory[] = {0, 0, 2000, 4000, 16000};
     struct req req = {.tasks = 1};
-    struct job_spec spec = {.id = {b->next_id++}, .not_before = TIME_US_NONE, .req_count = 1,
-                            .req = &req};
+    struct job_spec spec = {
+        .id = {b->next_id++}, .not_before = TIME_US_NONE, .req_count = 1, .req = &req};
     struct err err = {0};
 
     req.task.v[RES_PROCS] = threads[draw (b, 6)];
@@ -332,8 +346,8 @@ struct figures {
 static struct figures measure (uint32_t nodes, uint32_t idle, uint32_t running, uint32_t depth,
                                const struct guards *guards)
 {
-    struct bench b = {.seed = 11, .next_id = 1, .now = INT64_C (1700000000) * US_PER_S,
-                      .guards = *guards};
+    struct bench b = {
+        .seed = 11, .next_id = 1, .now = INT64_C (1700000000) * US_PER_S, .guards = *guards};
     struct figures f = {0};
     struct plan plan;
 
@@ -404,16 +418,21 @@ static void one_curve (bool by_idle, unsigned limit_s, struct growth *g)
 /* dir: NULL: no files. */
 static void all_growth (const char *dir, unsigned limit_s)
 {
-    struct growth idle = {.name = "pass-idle", .title = "One pass, everything on: 10,000 nodes",
-                          .x_label = "idle jobs", .y_label = "milliseconds",
-                          .x_name = "idle", .y_name = "ms"};
+    struct growth idle = {.name = "pass-idle",
+                          .title = "One pass, everything on: 10,000 nodes",
+                          .x_label = "idle jobs",
+                          .y_label = "milliseconds",
+                          .x_name = "idle",
+                          .y_name = "ms"};
     struct growth nodes = {.name = "pass-nodes",
                            .title = "One pass, everything on: 100,000 idle jobs",
-                           .x_label = "nodes of 16 processors", .y_label = "milliseconds",
-                           .x_name = "nodes", .y_name = "ms"};
+                           .x_label = "nodes of 16 processors",
+                           .y_label = "milliseconds",
+                           .x_name = "nodes",
+                           .y_name = "ms"};
 
-    printf ("%8s %9s %8s %11s %11s %11s %8s\n", "nodes", "idle", "running", "filling ms",
-            "full ms", "one end ms", "max MB");
+    printf ("%8s %9s %8s %11s %11s %11s %8s\n", "nodes", "idle", "running", "filling ms", "full ms",
+            "one end ms", "max MB");
     one_curve (true, limit_s, &idle);
     one_curve (false, limit_s, &nodes);
     if (dir == NULL)
@@ -426,12 +445,13 @@ static void against_floors (const char *what, const struct guards *guards)
 {
     struct figures f = measure (10000, 100000, 8000, 100, guards);
 
-    printf ("one pass, everything on%s: 10,000 nodes x 16, 100,000 idle, %u running, depth 100\n", what,
-            f.running);
-    printf ("  filling pass %.1f ms; full pass %.1f ms (median %.1f; floor 200, ratio %.1f); after one end "
-            "%.1f ms (median %.1f; floor 20, ratio %.1f); %.0f MB (floor 1024, ratio %.1f)\n",
-            f.fill_ms, f.full.fastest, f.full.median, 200 / f.full.fastest, f.after_end.fastest,
-            f.after_end.median, 20 / f.after_end.fastest, f.memory_mb, 1024 / f.memory_mb);
+    printf ("one pass, everything on%s: 10,000 nodes x 16, 100,000 idle, %u running, depth 100\n",
+            what, f.running);
+    printf (
+        "  filling pass %.1f ms; full pass %.1f ms (median %.1f; floor 200, ratio %.1f); after one end "
+        "%.1f ms (median %.1f; floor 20, ratio %.1f); %.0f MB (floor 1024, ratio %.1f)\n",
+        f.fill_ms, f.full.fastest, f.full.median, 200 / f.full.fastest, f.after_end.fastest,
+        f.after_end.median, 20 / f.after_end.fastest, f.memory_mb, 1024 / f.memory_mb);
     printf ("  hash of the plans %016llx\n", (unsigned long long)f.hash);
     fflush (stdout);
 }

@@ -18,8 +18,8 @@ static int certs (const char *dir)
 {
     struct testca *ca = testca_create (dir, "ca");
 
-    testca_issue (ca, &(struct testca_cert){.name = "alpha", .uri = "nui://test/site/alpha",
-                                            .dns_localhost = true});
+    testca_issue (ca, &(struct testca_cert){
+                          .name = "alpha", .uri = "nui://test/site/alpha", .dns_localhost = true});
     testca_issue (ca, &(struct testca_cert){.name = "alice", .uri = "nui://test/user/alice"});
     testca_destroy (ca);
     return 0;
@@ -82,8 +82,10 @@ static void on_done (void *arg, const struct rpc_result *result)
 static void next (struct load *load)
 {
     const struct rpccallout_config config = {.service = &nui__test__v1__echo__descriptor,
-                                             .method = "Echo", .request = &load->request.base,
-                                             .done = on_done, .arg = load};
+                                             .method = "Echo",
+                                             .request = &load->request.base,
+                                             .done = on_done,
+                                             .arg = load};
 
     load->running++;
     rpcclient_start (load->client, &config);
@@ -116,8 +118,8 @@ static int client (const char *dir, const char *port, int in_flight, int seconds
     char target[64];
 
     snprintf (target, sizeof (target), "127.0.0.1:%s", port);
-    const struct rpcclient_config config = {.base = base, .id = id, .target = target,
-                                            .expect_kind = PRINCIPAL_SITE};
+    const struct rpcclient_config config = {
+        .base = base, .id = id, .target = target, .expect_kind = PRINCIPAL_SITE};
     load.client = rpcclient_create (&config, &err);
     if (!load.client) {
         fprintf (stderr, "bench_nui: %s\n", err.text);
@@ -152,6 +154,7 @@ int main (int argc, char **argv)
         return server (argv[2]);
     if (argc == 6 && strcmp (argv[1], "client") == 0)
         return client (argv[2], argv[3], atoi (argv[4]), atoi (argv[5]));
-    fprintf (stderr, "usage: bench_nui certs DIR | server DIR | client DIR PORT INFLIGHT SECONDS\n");
+    fprintf (stderr,
+             "usage: bench_nui certs DIR | server DIR | client DIR PORT INFLIGHT SECONDS\n");
     return 2;
 }

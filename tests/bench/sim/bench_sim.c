@@ -146,12 +146,18 @@ static void one_curve (const struct rival *r, bool by_jobs, unsigned limit_s, st
 static void all_growth (const char *dir, unsigned limit_s)
 {
     static const int rule[] = {0, 8, 4};
-    struct growth jobs = {.name = "sim-jobs", .title = "Replay: 1,000 processors, load 0.9",
-                          .x_label = "jobs in the log", .y_label = "microseconds per job",
-                          .x_name = "jobs", .y_name = "us_per_job"};
-    struct growth procs = {.name = "sim-procs", .title = "Replay: 20,000 jobs, load 0.9",
-                           .x_label = "processors", .y_label = "microseconds per job",
-                           .x_name = "procs", .y_name = "us_per_job"};
+    struct growth jobs = {.name = "sim-jobs",
+                          .title = "Replay: 1,000 processors, load 0.9",
+                          .x_label = "jobs in the log",
+                          .y_label = "microseconds per job",
+                          .x_name = "jobs",
+                          .y_name = "us_per_job"};
+    struct growth procs = {.name = "sim-procs",
+                           .title = "Replay: 20,000 jobs, load 0.9",
+                           .x_label = "processors",
+                           .y_label = "microseconds per job",
+                           .x_name = "procs",
+                           .y_name = "us_per_job"};
 
     printf ("%-14s %10s %10s %10s %14s\n", "rule", "jobs", "procs", "ours s", "us per job");
     for (int i = 0; i < 3; i++) {

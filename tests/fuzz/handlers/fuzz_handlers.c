@@ -60,15 +60,17 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
         struct inproc_result result;
         struct wire w = {0};
         wire_draw (&w, m->descriptor->input, &src);
-        uint8_t *bytes = malloc (w.len + 1); /* exactly as large, so that a read past its end is seen */
+        uint8_t *bytes =
+            malloc (w.len + 1); /* exactly as large, so that a read past its end is seen */
         if (!bytes)
             abort ();
         for (size_t k = 0; k < w.len; k++)
             bytes[k] = w.bytes[k];
         inproc_call (m, caller, bytes, w.len, NULL, &result);
         if (getenv ("NUI_FUZZ_TRACE"))
-            fprintf (stderr, "%s.%s by %s, %zu bytes: %d %s\n", m->service->short_name, m->info->name, caller->name, w.len,
-                     result.answered ? (int)result.status : -1, result.text);
+            fprintf (stderr, "%s.%s by %s, %zu bytes: %d %s\n", m->service->short_name,
+                     m->info->name, caller->name, w.len, result.answered ? (int)result.status : -1,
+                     result.text);
         free (bytes);
         wire_free (&w);
         if (inproc_stopped ())

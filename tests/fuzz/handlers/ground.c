@@ -35,14 +35,16 @@ void ground_open (struct ground *ground)
     owner = getpid ();
     atexit (ground_remove);
     ground->ca = testca_create (ground->dir, "ca");
-    static const char *const uri[][2] = {{"alice", "nui://test/user/alice"}, {"bob", "nui://test/user/bob"}};
+    static const char *const uri[][2] = {{"alice", "nui://test/user/alice"},
+                                         {"bob", "nui://test/user/bob"}};
     for (int i = 0; i < 2; i++)
         testca_issue (ground->ca, &(struct testca_cert){.name = uri[i][0], .uri = uri[i][1]});
     ground->alice = testca_tlsid (ground->dir, "ca", "alice", false);
     ground->bob = testca_tlsid (ground->dir, "ca", "bob", false);
     snprintf (path, sizeof path, "%s/gridmap", ground->dir);
     FILE *f = fopen (path, "w");
-    if (!f || fputs ("\"nui://test/user/alice\" games\n\"nui://test/user/bob\" nobody\n", f) < 0 || fclose (f))
+    if (!f || fputs ("\"nui://test/user/alice\" games\n\"nui://test/user/bob\" nobody\n", f) < 0 ||
+        fclose (f))
         abort ();
 }
 

@@ -74,7 +74,8 @@ static void *must (void *p)
 
 static void give_up (const struct rpccall *call, const char *what, const char *text)
 {
-    fprintf (stderr, "inproc: %s.%s: %s: %s\n", call->method->service->short_name, call->method->info->name, what, text);
+    fprintf (stderr, "inproc: %s.%s: %s: %s\n", call->method->service->short_name,
+             call->method->info->name, what, text);
     abort ();
 }
 
@@ -216,8 +217,9 @@ static bool is_answered (void *arg)
 
 /* ---- a call */
 
-static struct rpccall *call_new (const struct inproc_method *method, const struct inproc_caller *caller,
-                                 struct inproc_result *result, ProtobufCMessage **reply_out)
+static struct rpccall *call_new (const struct inproc_method *method,
+                                 const struct inproc_caller *caller, struct inproc_result *result,
+                                 ProtobufCMessage **reply_out)
 {
     struct rpccall *call = must (calloc (1, sizeof *call));
     call->method = method;
@@ -232,8 +234,9 @@ static struct rpccall *call_new (const struct inproc_method *method, const struc
     return call;
 }
 
-void inproc_call (const struct inproc_method *method, const struct inproc_caller *caller, uint8_t *bytes, size_t len,
-                  ProtobufCMessage **reply_out, struct inproc_result *out)
+void inproc_call (const struct inproc_method *method, const struct inproc_caller *caller,
+                  uint8_t *bytes, size_t len, ProtobufCMessage **reply_out,
+                  struct inproc_result *out)
 {
     struct rpccall *call, *open;
     const char *mended;
@@ -244,10 +247,12 @@ void inproc_call (const struct inproc_method *method, const struct inproc_caller
     call = call_new (method, caller, out, reply_out);
     uint64_t begun = piece_begin ();
     if (!(method->info->allow & RPC_ALLOW (caller->kind))) {
-        rpccall_finish (call, RPC_PERMISSION_DENIED, "this method is not open to callers of this kind");
+        rpccall_finish (call, RPC_PERMISSION_DENIED,
+                        "this method is not open to callers of this kind");
     } else if (len > rpcrequest_bytes_max (method->info)) {
         rpccall_finish (call, RPC_RESOURCE_EXHAUSTED, "message too large");
-    } else if (!(call->request = rpcrequest_unpack (method->info, method->descriptor->input, caller->kind, bytes, len, &mended, &err))) {
+    } else if (!(call->request = rpcrequest_unpack (method->info, method->descriptor->input,
+                                                    caller->kind, bytes, len, &mended, &err))) {
         rpccall_fail (call, &err);
     } else {
         method->info->handler (method->self, call, call->request);
@@ -269,7 +274,8 @@ void inproc_call (const struct inproc_method *method, const struct inproc_caller
         }
 }
 
-ProtobufCMessage *inproc_must (const char *method, const struct inproc_caller *caller, const ProtobufCMessage *request)
+ProtobufCMessage *inproc_must (const char *method, const struct inproc_caller *caller,
+                               const ProtobufCMessage *request)
 {
     struct inproc_result result;
     ProtobufCMessage *reply;
@@ -279,7 +285,8 @@ ProtobufCMessage *inproc_must (const char *method, const struct inproc_caller *c
     inproc_call (inproc_method_find (method), caller, bytes, len, &reply, &result);
     free (bytes);
     if (!result.answered || result.status != RPC_OK) {
-        fprintf (stderr, "inproc: %s: status %d: %s\n", method, result.answered ? (int)result.status : -1, result.text);
+        fprintf (stderr, "inproc: %s: status %d: %s\n", method,
+                 result.answered ? (int)result.status : -1, result.text);
         abort ();
     }
     return reply;
@@ -394,8 +401,10 @@ int rpcserver_add_service (struct rpcserver *server, const ProtobufCServiceDescr
     (void)server, (void)err;
     for (const struct rpc_method *m = methods; m->name; m++) {
         assert (in.method_count < METHODS_MAX);
-        const ProtobufCMethodDescriptor *d = protobuf_c_service_descriptor_get_method_by_name (descriptor, m->name);
-        in.method[in.method_count++] = (struct inproc_method){descriptor, must ((void *)(uintptr_t)d), m, self};
+        const ProtobufCMethodDescriptor *d =
+            protobuf_c_service_descriptor_get_method_by_name (descriptor, m->name);
+        in.method[in.method_count++] =
+            (struct inproc_method){descriptor, must ((void *)(uintptr_t)d), m, self};
     }
     return 0;
 }
@@ -426,13 +435,15 @@ struct rpcclient *rpcclient_create (const struct rpcclient_config *config, struc
     text_printf (client->target, sizeof client->target, "%s", config->target);
     client->server.kind = config->expect_kind;
     text_printf (client->server.grid, sizeof client->server.grid, "test");
-    text_printf (client->server.name, sizeof client->server.name, "%.*s", (int)strcspn (config->target, ":"), config->target);
+    text_printf (client->server.name, sizeof client->server.name, "%.*s",
+                 (int)strcspn (config->target, ":"), config->target);
     return client;
 }
 
 static void callout_end (struct rpccallout *out, enum rpc_status status, const char *message)
 {
-    struct rpc_result result = {.status = status, .message = message, .reply = out->reply, .answered = out->reply != NULL};
+    struct rpc_result result = {
+        .status = status, .message = message, .reply = out->reply, .answered = out->reply != NULL};
     DL_DELETE (out->client->calls, out);
     event_free (out->event);
     out->done (out->arg, &result);
@@ -445,7 +456,8 @@ static void on_callout (evutil_socket_t fd, short what, void *arg)
 {
     struct rpccallout *out = arg;
     (void)fd, (void)what;
-    callout_end (out, out->reply ? RPC_OK : RPC_UNAVAILABLE, out->reply ? "" : "connection refused");
+    callout_end (out, out->reply ? RPC_OK : RPC_UNAVAILABLE,
+                 out->reply ? "" : "connection refused");
 }
 
 void rpcclient_destroy (struct rpcclient *client)
@@ -471,7 +483,8 @@ const struct principal *rpcclient_server (const struct rpcclient *client)
     return &client->server;
 }
 
-struct rpccallout *rpcclient_start (struct rpcclient *client, const struct rpccallout_config *config)
+struct rpccallout *rpcclient_start (struct rpcclient *client,
+                                    const struct rpccallout_config *config)
 {
     struct rpccallout *out = must (calloc (1, sizeof *out));
     out->client = client;
@@ -491,11 +504,12 @@ void rpccallout_cancel (struct rpccallout *out)
     callout_end (out, RPC_CANCELLED, "cancelled");
 }
 
-int rpcclient_call (struct rpcclient *client, const ProtobufCServiceDescriptor *service, const char *method,
-                    const ProtobufCMessage *request, duration_us timeout, bool idempotent,
-                    ProtobufCMessage **reply_out, struct err *err)
+int rpcclient_call (struct rpcclient *client, const ProtobufCServiceDescriptor *service,
+                    const char *method, const ProtobufCMessage *request, duration_us timeout,
+                    bool idempotent, ProtobufCMessage **reply_out, struct err *err)
 {
-    (void)client, (void)service, (void)method, (void)request, (void)timeout, (void)idempotent, (void)reply_out;
+    (void)client, (void)service, (void)method, (void)request, (void)timeout, (void)idempotent,
+        (void)reply_out;
     return err_set (err, ERR_UNAVAILABLE, "a handler must not block");
 }
 
@@ -575,10 +589,12 @@ int daemon_change (struct daemon *daemon, const char *lines, struct err *err)
     struct strbuf all = STRBUF_INIT;
     (void)daemon;
     strbuf_printf (&all, "%s%s\n", in.changes ? in.changes : "", lines);
-    struct conf *conf = conf_parse (in.config.conf_text, strlen (in.config.conf_text), "the test", err);
+    struct conf *conf =
+        conf_parse (in.config.conf_text, strlen (in.config.conf_text), "the test", err);
     int rc = !conf ? err->code : conf_append (conf, strbuf_text (&all), err);
     if (rc == 0)
-        rc = in.config.reload ? in.config.reload (conf, err) : err_set (err, ERR_UNSUPPORTED, "it cannot change");
+        rc = in.config.reload ? in.config.reload (conf, err)
+                              : err_set (err, ERR_UNSUPPORTED, "it cannot change");
     if (rc != 0) {
         conf_destroy (conf);
         strbuf_free (&all);
@@ -610,8 +626,8 @@ struct curl_loop {
     int unused;
 };
 
-struct curl_loop *curl_loop_create (struct event_base *base, long connections_max, curl_loop_fn fn, void *arg,
-                                    struct err *err)
+struct curl_loop *curl_loop_create (struct event_base *base, long connections_max, curl_loop_fn fn,
+                                    void *arg, struct err *err)
 {
     (void)base, (void)connections_max, (void)fn, (void)arg, (void)err;
     return must (calloc (1, sizeof (struct curl_loop)));
@@ -666,8 +682,10 @@ static void on_run (evutil_socket_t fd, short what, void *arg)
     struct run *run = arg;
     (void)fd, (void)what;
     struct rm_status status = run->status;
-    struct rm_event event = {.kind = run->ending ? RM_EVENT_ENDED : RM_EVENT_STARTED, .job_id = run->job_id,
-                             .incarnation = run->incarnation, .status = &status};
+    struct rm_event event = {.kind = run->ending ? RM_EVENT_ENDED : RM_EVENT_STARTED,
+                             .job_id = run->job_id,
+                             .incarnation = run->incarnation,
+                             .status = &status};
     run->runner->on_event (run->runner->arg, &event);
 }
 
@@ -689,13 +707,17 @@ static int run_start (void *self, const struct rm_job *job, struct err *err)
     return 0;
 }
 
-static int run_adopt (void *self, const char *job_id, uint32_t incarnation, const char *mark, struct err *err)
+static int run_adopt (void *self, const char *job_id, uint32_t incarnation, const char *mark,
+                      struct err *err)
 {
     (void)mark;
-    return run_find (self, job_id, incarnation) ? 0 : err_set (err, ERR_NOT_FOUND, "%s was never started", job_id);
+    return run_find (self, job_id, incarnation)
+               ? 0
+               : err_set (err, ERR_NOT_FOUND, "%s was never started", job_id);
 }
 
-static int run_signal (void *self, const char *job_id, uint32_t incarnation, int signo, struct err *err)
+static int run_signal (void *self, const char *job_id, uint32_t incarnation, int signo,
+                       struct err *err)
 {
     (void)signo;
     return run_adopt (self, job_id, incarnation, "", err);
@@ -716,8 +738,8 @@ static int run_cancel (void *self, const char *job_id, uint32_t incarnation, str
     return 0;
 }
 
-static int run_output (void *self, const char *job_id, uint32_t incarnation, const char *mark, const char *stream,
-                       struct err *err)
+static int run_output (void *self, const char *job_id, uint32_t incarnation, const char *mark,
+                       const char *stream, struct err *err)
 {
     (void)self, (void)incarnation, (void)mark, (void)stream;
     err_set (err, ERR_NOT_FOUND, "%s has no output", job_id);
@@ -748,9 +770,15 @@ static void run_destroy (void *self)
 
 int rm_embedded_create (const struct rm_embedded_config *config, struct rm *out, struct err *err)
 {
-    static const struct rm_ops ops = {.type = "EMBEDDED", .start = run_start, .adopt = run_adopt, .signal = run_signal,
-                                      .cancel = run_cancel, .output_open = run_output, .poll = run_poll,
-                                      .node_up = run_node_up, .destroy = run_destroy};
+    static const struct rm_ops ops = {.type = "EMBEDDED",
+                                      .start = run_start,
+                                      .adopt = run_adopt,
+                                      .signal = run_signal,
+                                      .cancel = run_cancel,
+                                      .output_open = run_output,
+                                      .poll = run_poll,
+                                      .node_up = run_node_up,
+                                      .destroy = run_destroy};
     struct runner *r = must (calloc (1, sizeof *r));
     (void)err;
     r->on_event = config->on_event;

@@ -14,15 +14,16 @@
 #include "proto/rpc/rpcserver.h"
 
 struct inproc_config {
-    struct tlsid *id;       /* the daemon's */
-    const char *dir;        /* its state, there already */
-    const char *conf_text;  /* without the skeleton's own keys; ChangeParam appends to it */
+    struct tlsid *id;      /* the daemon's */
+    const char *dir;       /* its state, there already */
+    const char *conf_text; /* without the skeleton's own keys; ChangeParam appends to it */
     /* Takes over a configuration; NULL: it cannot change. On success conf is the callee's. */
     int (*reload) (struct conf *conf, struct err *err);
     /* What a server would answer to this daemon: a message to be freed with free_unpacked, or NULL: it cannot be
      * reached. */
-    ProtobufCMessage *(*answer) (const char *target, const char *method, const ProtobufCMessage *request);
-    uint32_t patience_ms;   /* an answer is waited for so long; 0: only what is due is done */
+    ProtobufCMessage *(*answer) (const char *target, const char *method,
+                                 const ProtobufCMessage *request);
+    uint32_t patience_ms; /* an answer is waited for so long; 0: only what is due is done */
 };
 
 void inproc_open (const struct inproc_config *config);
@@ -43,7 +44,8 @@ struct inproc_method {
 };
 uint32_t inproc_method_count (void);
 const struct inproc_method *inproc_method (uint32_t index);
-const struct inproc_method *inproc_method_find (const char *name); /* "Admin.Queue", "Bank.Hold"; aborts */
+const struct inproc_method *
+inproc_method_find (const char *name); /* "Admin.Queue", "Bank.Hold"; aborts */
 
 struct inproc_caller {
     enum principal_kind kind;
@@ -62,10 +64,12 @@ struct inproc_result {
 
 /* bytes are changed (mended) as the transport would. reply_out may be NULL; to be freed with free_unpacked. Aborts when
  * the answer itself is no good, or the daemon stops for an error. */
-void inproc_call (const struct inproc_method *method, const struct inproc_caller *caller, uint8_t *bytes, size_t len,
-                  ProtobufCMessage **reply_out, struct inproc_result *out);
+void inproc_call (const struct inproc_method *method, const struct inproc_caller *caller,
+                  uint8_t *bytes, size_t len, ProtobufCMessage **reply_out,
+                  struct inproc_result *out);
 /* A message that the test made; asserts an answer with status OK. */
-ProtobufCMessage *inproc_must (const char *method, const struct inproc_caller *caller, const ProtobufCMessage *request);
+ProtobufCMessage *inproc_must (const char *method, const struct inproc_caller *caller,
+                               const ProtobufCMessage *request);
 
 extern uint64_t (*inproc_meter) (void); /* what counts work; NULL: nothing does */
 

@@ -13,7 +13,13 @@
 #include "proto/job/delegation.h"
 #include "proto/rpc/envelope.h"
 
-enum { JOB_MAX = ENVELOPE_BODY_MAX - 4096, DEPTH_MAX = 8, DRAWN_MAX = 512 * 1024, MANY = 400, UUIDS = 16 };
+enum {
+    JOB_MAX = ENVELOPE_BODY_MAX - 4096,
+    DEPTH_MAX = 8,
+    DRAWN_MAX = 512 * 1024,
+    MANY = 400,
+    UUIDS = 16
+};
 
 /* ---- bytes */
 
@@ -91,7 +97,8 @@ static bool ends (const ProtobufCFieldDescriptor *f, const char *with)
 
 static bool is_envelope (const ProtobufCFieldDescriptor *f)
 {
-    return f->type == PROTOBUF_C_TYPE_MESSAGE && f->descriptor == &nui__common__v1__envelope__descriptor;
+    return f->type == PROTOBUF_C_TYPE_MESSAGE &&
+           f->descriptor == &nui__common__v1__envelope__descriptor;
 }
 
 /* ---- what the world has, by the names of fields */
@@ -125,7 +132,8 @@ static const struct {
     {"stream", {"stdout", "stderr", "", "core"}},
     {"attribute", {"wclimit", "qos", "state", "features"}},
     {"value", {"1:00:00", "drained", "+a,-b", "high"}},
-    {"line", {"RESERVATIONDEPTH[0] 2", "BACKFILLPOLICY NONE", "ADMIN1 games", "USERCFG[games] MAXJOB=3"}},
+    {"line",
+     {"RESERVATIONDEPTH[0] 2", "BACKFILLPOLICY NONE", "ADMIN1 games", "USERCFG[games] MAXJOB=3"}},
     {"kind", {"user", "afterok", "site", "beforeany"}},
     {"hosts", {"alpha[01-04]", "alpha01,alpha02", "alpha01!alpha02", "n[1-1000000]"}},
     {"expression", {"ALL", "alpha[01-02]", "TASKS==4", "TASKS>=2"}},
@@ -174,14 +182,16 @@ static void known_bytes (struct wire *w, const ProtobufCFieldDescriptor *f, uint
     uint8_t b[32] = {0};
     memcpy (b, &number, sizeof number);
     b[15] = 1;
-    put_bytes (w, f->id, b, ends (f, "hash") || is (f, "secret") || is (f, "mac") || is (f, "sha256") ? 32 : 16);
+    put_bytes (w, f->id, b,
+               ends (f, "hash") || is (f, "secret") || is (f, "mac") || is (f, "sha256") ? 32 : 16);
 }
 
 static uint64_t known_number (const ProtobufCFieldDescriptor *f)
 {
     if (is (f, "created_us"))
         return (uint64_t)clock_now_us ();
-    if (ends (f, "expires_us") || is (f, "expires_us") || is (f, "slot_start_us") || is (f, "end_us") || is (f, "until_us"))
+    if (ends (f, "expires_us") || is (f, "expires_us") || is (f, "slot_start_us") ||
+        is (f, "end_us") || is (f, "until_us"))
         return (uint64_t)(clock_now_us () + 3600 * US_PER_S);
     if (is (f, "start_us") || is (f, "valid_from_us"))
         return (uint64_t)(clock_now_us () - 60 * US_PER_S);
@@ -206,7 +216,8 @@ void wire_sign (struct wire *out, struct tlsid *signer, const uint8_t *body, siz
 {
     Nui__Common__V1__Envelope *e = NULL;
     struct err err = {0};
-    if (envelope_sign (signer, body, len, &e, &err) != 0) { /* too large to be signed: as it would come all the same */
+    if (envelope_sign (signer, body, len, &e, &err) !=
+        0) { /* too large to be signed: as it would come all the same */
         ProtobufCFieldDescriptor f = {.id = 1};
         put_bytes (out, f.id, body, len);
         return;
@@ -222,7 +233,8 @@ void wire_sign (struct wire *out, struct tlsid *signer, const uint8_t *body, siz
 }
 
 /* A job that is in order, to which more may be appended: of a message the last word counts. */
-static void job_begin (struct wire *job, const struct wire_signers *signers, uint64_t number, bool component)
+static void job_begin (struct wire *job, const struct wire_signers *signers, uint64_t number,
+                       bool component)
 {
     Nui__Common__V1__Job m = NUI__COMMON__V1__JOB__INIT;
     Nui__Common__V1__Component c = NUI__COMMON__V1__COMPONENT__INIT, *components[] = {&c};
@@ -279,7 +291,7 @@ static uint64_t draw_number (struct wire_source *src, const ProtobufCFieldDescri
     case 3:
         return INT64_MAX - x;
     case 4:
-        return (uint64_t)-(int64_t)x;
+        return (uint64_t) - (int64_t)x;
     case 5:
         return UINT64_C (1) << x % 64;
     case 6:
@@ -302,14 +314,15 @@ static void draw_text (struct wire *out, struct wire_source *src, const Protobuf
         return;
     }
     if (c < 192) { /* hosts, names in rows */
-        len = (size_t)snprintf (text, sizeof text, "alpha[%u-%u]%s", wire_byte (src), wire_byte (src) * 5000u,
-                                c & 1 ? ",beta" : "");
+        len = (size_t)snprintf (text, sizeof text, "alpha[%u-%u]%s", wire_byte (src),
+                                wire_byte (src) * 5000u, c & 1 ? ",beta" : "");
     } else if (c < 208) {
         size_t unit = 1 + wire_byte (src) % 6;
         char row[6];
         for (size_t i = 0; i < unit; i++)
             row[i] = (char)(32 + wire_byte (src) % 95);
-        for (size_t want = (size_t)wire_byte (src) * 16; len + unit < want && len + unit < sizeof text; len += unit)
+        for (size_t want = (size_t)wire_byte (src) * 16;
+             len + unit < want && len + unit < sizeof text; len += unit)
             memcpy (text + len, row, unit);
     } else {
         for (size_t want = wire_byte (src) % 48; len < want; len++) {
@@ -320,7 +333,8 @@ static void draw_text (struct wire *out, struct wire_source *src, const Protobuf
     put_bytes (out, f->id, text, len);
 }
 
-static void draw_bytes (struct wire *out, struct wire_source *src, const ProtobufCFieldDescriptor *f)
+static void draw_bytes (struct wire *out, struct wire_source *src,
+                        const ProtobufCFieldDescriptor *f)
 {
     uint8_t c = wire_byte (src), text[256];
     size_t len = 0;
@@ -333,9 +347,11 @@ static void draw_bytes (struct wire *out, struct wire_source *src, const Protobu
     put_bytes (out, f->id, text, len);
 }
 
-static void draw_message (struct wire *out, const ProtobufCMessageDescriptor *d, struct wire_source *src, unsigned depth);
+static void draw_message (struct wire *out, const ProtobufCMessageDescriptor *d,
+                          struct wire_source *src, unsigned depth);
 
-static void draw_delegation (struct wire *envelope, const uint8_t *body, size_t len, struct wire_source *src)
+static void draw_delegation (struct wire *envelope, const uint8_t *body, size_t len,
+                             struct wire_source *src)
 {
     Nui__Common__V1__Envelope e = NUI__COMMON__V1__ENVELOPE__INIT;
     ProtobufCBinaryData bytes = {0, NULL};
@@ -373,7 +389,8 @@ static void draw_envelope (struct wire *out, struct wire_source *src, unsigned d
     wire_free (&job);
 }
 
-static void draw_field (struct wire *out, const ProtobufCFieldDescriptor *f, struct wire_source *src, unsigned depth)
+static void draw_field (struct wire *out, const ProtobufCFieldDescriptor *f,
+                        struct wire_source *src, unsigned depth)
 {
     struct wire inner = {0};
     if (f->type == PROTOBUF_C_TYPE_STRING) {
@@ -393,7 +410,8 @@ static void draw_field (struct wire *out, const ProtobufCFieldDescriptor *f, str
 }
 
 /* One byte for each field: left out, as known, drawn; of a repeated one how often. */
-static void draw_message (struct wire *out, const ProtobufCMessageDescriptor *d, struct wire_source *src, unsigned depth)
+static void draw_message (struct wire *out, const ProtobufCMessageDescriptor *d,
+                          struct wire_source *src, unsigned depth)
 {
     for (unsigned i = 0; i < d->n_fields && depth < DEPTH_MAX && src->left; i++) {
         const ProtobufCFieldDescriptor *f = &d->fields[i];
@@ -404,7 +422,8 @@ static void draw_message (struct wire *out, const ProtobufCMessageDescriptor *d,
         size_t begin = out->len;
         for (unsigned k = 0; k < times; k++)
             draw_field (out, f, src, depth);
-        if (f->label == PROTOBUF_C_LABEL_REPEATED && c == 255 && out->len > begin) { /* the last again and again */
+        if (f->label == PROTOBUF_C_LABEL_REPEATED && c == 255 &&
+            out->len > begin) { /* the last again and again */
             size_t row = out->len - begin;
             uint8_t *copy = malloc (row);
             if (!copy)
@@ -428,20 +447,21 @@ void wire_draw (struct wire *out, const ProtobufCMessageDescriptor *d, struct wi
 struct shape {
     const struct wire_signers *signers;
     uint64_t number;
-    int at;          /* < 0: none grows (any more) */
+    int at; /* < 0: none grows (any more) */
     unsigned style;
-    size_t most;     /* for the field that grows */
-    unsigned each;   /* of what is repeated, where everything is */
-    unsigned nth;    /* which element of a repeated one this is, for its names */
+    size_t most;   /* for the field that grows */
+    unsigned each; /* of what is repeated, where everything is */
+    unsigned nth;  /* which element of a repeated one this is, for its names */
     bool found;
     char *name;
     char path[WIRE_NAME_MAX];
 };
 
-static void shape_message (struct wire *out, const ProtobufCMessageDescriptor *d, struct shape *s, unsigned depth);
+static void shape_message (struct wire *out, const ProtobufCMessageDescriptor *d, struct shape *s,
+                           unsigned depth);
 
-static void shape_field (struct wire *out, const ProtobufCFieldDescriptor *f, struct shape *s, unsigned depth,
-                         unsigned element)
+static void shape_field (struct wire *out, const ProtobufCFieldDescriptor *f, struct shape *s,
+                         unsigned depth, unsigned element)
 {
     struct wire inner = {0};
     char text[40];
@@ -449,12 +469,13 @@ static void shape_field (struct wire *out, const ProtobufCFieldDescriptor *f, st
         const char *word = known_text (f, 0);
         char id[40];
         if (is (f, "job_id") || is (f, "site_job_id") || is (f, "hold_id")) {
-            snprintf (id, sizeof id, "%s%u", is (f, "hold_id") ? "hold." : "alpha.", 1 + (unsigned)(s->number % 500));
+            snprintf (id, sizeof id, "%s%u", is (f, "hold_id") ? "hold." : "alpha.",
+                      1 + (unsigned)(s->number % 500));
             word = id;
         } else if (is (f, "grid_job_id")) {
-            snprintf (id, sizeof id, "grid.%u", s->signers->grid_jobs
-                                                    ? 3 + 4 * (unsigned)(s->number % s->signers->grid_jobs)
-                                                    : 10000 + (unsigned)s->number);
+            snprintf (id, sizeof id, "grid.%u",
+                      s->signers->grid_jobs ? 3 + 4 * (unsigned)(s->number % s->signers->grid_jobs)
+                                            : 10000 + (unsigned)s->number);
             word = id;
         } else if ((is (f, "user") || is (f, "users")) && s->signers->local)
             word = "games";
@@ -469,9 +490,10 @@ static void shape_field (struct wire *out, const ProtobufCFieldDescriptor *f, st
     } else if (f->type == PROTOBUF_C_TYPE_BYTES) {
         known_bytes (out, f, s->number + element);
     } else if (f->type != PROTOBUF_C_TYPE_MESSAGE) {
-        put_number (out, f, f->type == PROTOBUF_C_TYPE_ENUM || f->type == PROTOBUF_C_TYPE_BOOL
-                                ? 0
-                                : known_number (f) + element);
+        put_number (out, f,
+                    f->type == PROTOBUF_C_TYPE_ENUM || f->type == PROTOBUF_C_TYPE_BOOL
+                        ? 0
+                        : known_number (f) + element);
     } else if (is_envelope (f)) {
         struct wire job = {0};
         size_t most = s->most;
@@ -493,10 +515,12 @@ static void shape_field (struct wire *out, const ProtobufCFieldDescriptor *f, st
     wire_free (&inner);
 }
 
-static const char *const rows[WIRE_STYLES] = {"a", "n[1-1048570],", "alpha01,", "a,b,", "x=1:", "[[(*"};
+static const char *const rows[WIRE_STYLES] = {"a",    "n[1-1048570],", "alpha01,",
+                                              "a,b,", "x=1:",          "[[(*"};
 
 /* One field as large as may be: a text of one row, or as many elements as there is room for. */
-static void shape_grow (struct wire *out, const ProtobufCFieldDescriptor *f, struct shape *s, unsigned depth)
+static void shape_grow (struct wire *out, const ProtobufCFieldDescriptor *f, struct shape *s,
+                        unsigned depth)
 {
     size_t begin = out->len;
     s->found = true;
@@ -515,7 +539,8 @@ static void shape_grow (struct wire *out, const ProtobufCFieldDescriptor *f, str
     }
     for (unsigned n = 1; out->len - begin < s->most; n++) {
         size_t before = out->len;
-        if (s->style == 1 && (f->type == PROTOBUF_C_TYPE_MESSAGE || f->type == PROTOBUF_C_TYPE_STRING))
+        if (s->style == 1 &&
+            (f->type == PROTOBUF_C_TYPE_MESSAGE || f->type == PROTOBUF_C_TYPE_STRING))
             put_bytes (out, f->id, NULL, 0); /* empty ones: as many as may be */
         else if (s->style == 2)
             shape_field (out, f, s, depth, 0); /* the same again */
@@ -535,20 +560,24 @@ static bool grows (const ProtobufCFieldDescriptor *f)
 }
 
 /* Components have names of their own, and one site, one req; what only some may have is left out. */
-static bool left_out (const ProtobufCFieldDescriptor *f, const ProtobufCMessageDescriptor *d, const struct shape *s)
+static bool left_out (const ProtobufCFieldDescriptor *f, const ProtobufCMessageDescriptor *d,
+                      const struct shape *s)
 {
     bool job = d == &nui__common__v1__job__descriptor;
     if (d == &nui__common__v1__component__descriptor)
-        return s->each ? is (f, "reservation") || is (f, "hosts") || is (f, "class") || is (f, "qos") || is (f, "nodeset") ||
-                             is (f, "node_access") || is (f, "partitions")
-                       : !is (f, "name") && !is (f, "reqs") && !is (f, "walltime_us") && !is (f, "script") &&
-                             !is (f, "sites");
+        return s->each
+                   ? is (f, "reservation") || is (f, "hosts") || is (f, "class") || is (f, "qos") ||
+                         is (f, "nodeset") || is (f, "node_access") || is (f, "partitions")
+                   : !is (f, "name") && !is (f, "reqs") && !is (f, "walltime_us") &&
+                         !is (f, "script") && !is (f, "sites");
     return job ? !is (f, "components") && !(s->each && is (f, "flags"))
-               : d == &nui__common__v1__envelope__descriptor || is (f, "gres") || is (f, "nodes") || is (f, "liked") ||
+               : d == &nui__common__v1__envelope__descriptor || is (f, "gres") || is (f, "nodes") ||
+                     is (f, "liked") ||
                      (d == &nui__common__v1__req__descriptor && !is (f, "tasks") && !s->each);
 }
 
-static void shape_message (struct wire *out, const ProtobufCMessageDescriptor *d, struct shape *s, unsigned depth)
+static void shape_message (struct wire *out, const ProtobufCMessageDescriptor *d, struct shape *s,
+                           unsigned depth)
 {
     size_t path = strlen (s->path);
     if (depth >= DEPTH_MAX)
@@ -582,23 +611,29 @@ void wire_wide (struct wire *out, const ProtobufCMessageDescriptor *d)
     }
 }
 
-void wire_plain (struct wire *out, const ProtobufCMessageDescriptor *d, const struct wire_signers *signers,
-                 uint64_t number)
+void wire_plain (struct wire *out, const ProtobufCMessageDescriptor *d,
+                 const struct wire_signers *signers, uint64_t number)
 {
     struct shape s = {.signers = signers, .number = number, .at = -1};
     shape_message (out, d, &s, 0);
 }
 
-bool wire_large (struct wire *out, const ProtobufCMessageDescriptor *d, const struct wire_signers *signers,
-                 uint64_t number, unsigned field, unsigned style, size_t most, char name_out[WIRE_NAME_MAX])
+bool wire_large (struct wire *out, const ProtobufCMessageDescriptor *d,
+                 const struct wire_signers *signers, uint64_t number, unsigned field,
+                 unsigned style, size_t most, char name_out[WIRE_NAME_MAX])
 {
-    struct shape s = {.signers = signers, .number = number, .at = (int)field, .style = style, .most = most, .name = name_out};
+    struct shape s = {.signers = signers,
+                      .number = number,
+                      .at = (int)field,
+                      .style = style,
+                      .most = most,
+                      .name = name_out};
     shape_message (out, d, &s, 0);
     return s.found;
 }
 
-void wire_full (struct wire *out, const ProtobufCMessageDescriptor *d, const struct wire_signers *signers,
-                uint64_t number, unsigned each, size_t most)
+void wire_full (struct wire *out, const ProtobufCMessageDescriptor *d,
+                const struct wire_signers *signers, uint64_t number, unsigned each, size_t most)
 {
     for (; each > 0; each /= 2) {
         struct shape s = {.signers = signers, .number = number, .at = -1, .each = each};

@@ -22,8 +22,8 @@ void wire_free (struct wire *wire);
 /* Whose hand signs. */
 struct wire_signers {
     struct tlsid *alice, *bob;
-    const char *site; /* whose jobs they are to be: the first name of a component's list */
-    bool local;       /* users are accounts of a machine */
+    const char *site;   /* whose jobs they are to be: the first name of a component's list */
+    bool local;         /* users are accounts of a machine */
     unsigned grid_jobs; /* so many jobs of the grid are known; 0: each has a new id */
 };
 
@@ -37,8 +37,8 @@ uint8_t wire_byte (struct wire_source *src); /* 0 when it is over */
 void wire_draw (struct wire *out, const ProtobufCMessageDescriptor *d, struct wire_source *src);
 
 /* Every field once, as the world knows it; job ids and keys by `number`. */
-void wire_plain (struct wire *out, const ProtobufCMessageDescriptor *d, const struct wire_signers *signers,
-                 uint64_t number);
+void wire_plain (struct wire *out, const ProtobufCMessageDescriptor *d,
+                 const struct wire_signers *signers, uint64_t number);
 
 /* What asks for as much as there is: yes to everything, no limit, and nothing named. */
 void wire_wide (struct wire *out, const ProtobufCMessageDescriptor *d);
@@ -47,11 +47,12 @@ void wire_wide (struct wire *out, const ProtobufCMessageDescriptor *d);
  * messages and signed jobs) as large as `most` bytes allow, in one of WIRE_STYLES ways. Returns false when there is no
  * such field; name_out says which it is ("envelope.components.env"). */
 enum { WIRE_STYLES = 6, WIRE_NAME_MAX = 160 };
-bool wire_large (struct wire *out, const ProtobufCMessageDescriptor *d, const struct wire_signers *signers,
-                 uint64_t number, unsigned field, unsigned style, size_t most, char name_out[WIRE_NAME_MAX]);
+bool wire_large (struct wire *out, const ProtobufCMessageDescriptor *d,
+                 const struct wire_signers *signers, uint64_t number, unsigned field,
+                 unsigned style, size_t most, char name_out[WIRE_NAME_MAX]);
 /* Everything that can be repeated, `each` times, through all levels; what is longer than `most` is left out. */
-void wire_full (struct wire *out, const ProtobufCMessageDescriptor *d, const struct wire_signers *signers,
-                uint64_t number, unsigned each, size_t most);
+void wire_full (struct wire *out, const ProtobufCMessageDescriptor *d,
+                const struct wire_signers *signers, uint64_t number, unsigned each, size_t most);
 
 /* The envelope's bytes around a job's; alice's signature. */
 void wire_sign (struct wire *out, struct tlsid *signer, const uint8_t *body, size_t len);

@@ -40,9 +40,9 @@ static uint64_t work_so_far (void)
     return work;
 }
 
-#define WRAP(type, name, args) \
-    type __real_##name args;   \
-    type __wrap_##name args;   \
+#define WRAP(type, name, args)                                                                     \
+    type __real_##name args;                                                                       \
+    type __wrap_##name args;                                                                       \
     type __wrap_##name args
 
 WRAP (void *, malloc, (size_t size))
@@ -70,31 +70,39 @@ WRAP (int, sqlite3_step, (sqlite3_stmt * s))
     return rc;
 }
 
-WRAP (int, sqlite3_prepare_v3, (sqlite3 * db, const char *sql, int n, unsigned flags, sqlite3_stmt **s, const char **tail))
+WRAP (int, sqlite3_prepare_v3,
+      (sqlite3 * db, const char *sql, int n, unsigned flags, sqlite3_stmt **s, const char **tail))
 {
     work += PREPARE;
     return __real_sqlite3_prepare_v3 (db, sql, n, flags, s, tail);
 }
 
-WRAP (int, sqlite3_prepare_v2, (sqlite3 * db, const char *sql, int n, sqlite3_stmt **s, const char **tail))
+WRAP (int, sqlite3_prepare_v2,
+      (sqlite3 * db, const char *sql, int n, sqlite3_stmt **s, const char **tail))
 {
     work += PREPARE;
     return __real_sqlite3_prepare_v2 (db, sql, n, s, tail);
 }
 
-WRAP (int, sqlite3_exec, (sqlite3 * db, const char *sql, int (*fn) (void *, int, char **, char **), void *arg, char **text))
+WRAP (int, sqlite3_exec,
+      (sqlite3 * db, const char *sql, int (*fn) (void *, int, char **, char **), void *arg,
+       char **text))
 {
     work += PREPARE;
     return __real_sqlite3_exec (db, sql, fn, arg, text);
 }
 
-WRAP (int, EVP_PKEY_verify, (EVP_PKEY_CTX * ctx, const unsigned char *sig, size_t len, const unsigned char *tbs, size_t tbs_len))
+WRAP (int, EVP_PKEY_verify,
+      (EVP_PKEY_CTX * ctx, const unsigned char *sig, size_t len, const unsigned char *tbs,
+       size_t tbs_len))
 {
     work += VERIFY;
     return __real_EVP_PKEY_verify (ctx, sig, len, tbs, tbs_len);
 }
 
-WRAP (int, EVP_DigestVerify, (EVP_MD_CTX * ctx, const unsigned char *sig, size_t len, const unsigned char *tbs, size_t tbs_len))
+WRAP (int, EVP_DigestVerify,
+      (EVP_MD_CTX * ctx, const unsigned char *sig, size_t len, const unsigned char *tbs,
+       size_t tbs_len))
 {
     work += VERIFY + tbs_len;
     return __real_EVP_DigestVerify (ctx, sig, len, tbs, tbs_len);
@@ -126,7 +134,8 @@ static void counted_free (void *arg, void *p)
 }
 
 WRAP (ProtobufCMessage *, protobuf_c_message_unpack,
-      (const ProtobufCMessageDescriptor *d, ProtobufCAllocator *allocator, size_t len, const uint8_t *bytes))
+      (const ProtobufCMessageDescriptor *d, ProtobufCAllocator *allocator, size_t len,
+       const uint8_t *bytes))
 {
     ProtobufCAllocator counted = {counted_alloc, counted_free, NULL};
     work += 2 * len;
@@ -175,8 +184,8 @@ static double now_ms (void)
     return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
 }
 
-static void call_one (const struct inproc_method *m, const struct inproc_caller *caller, struct wire *w, const char *what,
-                      struct dearest *d)
+static void call_one (const struct inproc_method *m, const struct inproc_caller *caller,
+                      struct wire *w, const char *what, struct dearest *d)
 {
     struct inproc_result r;
     if (w->len > (size_t)4 << 30 || !w->bytes)
@@ -185,8 +194,9 @@ static void call_one (const struct inproc_method *m, const struct inproc_caller 
     inproc_call (m, caller, w->bytes, w->len, NULL, &r);
     double ms = now_ms () - before;
     if (only)
-        printf ("  %-44s %8zu bytes by %-6s %12llu %8.2f ms  %d %.60s\n", what, w->len, caller->name, (unsigned long long)r.work,
-                ms, r.answered ? (int)r.status : -1, r.text);
+        printf ("  %-44s %8zu bytes by %-6s %12llu %8.2f ms  %d %.60s\n", what, w->len,
+                caller->name, (unsigned long long)r.work, ms, r.answered ? (int)r.status : -1,
+                r.text);
     if (strcmp (what, "plain") == 0)
         snprintf (d->plain, sizeof d->plain, "%d %.80s", r.answered ? (int)r.status : -1, r.text);
     if (r.work <= d->work)
@@ -223,7 +233,8 @@ static void method_calls (const struct inproc_method *m, struct dearest *d)
     for (unsigned field = 0; field < FIELDS_MAX; field++)
         for (unsigned style = 0; style < WIRE_STYLES; style++) {
             w.len = 0;
-            if (!wire_large (&w, input, &world.signers, numbers++, field, style, most - ROOM, name)) {
+            if (!wire_large (&w, input, &world.signers, numbers++, field, style, most - ROOM,
+                             name)) {
                 wire_free (&w);
                 return;
             }
@@ -255,14 +266,16 @@ static unsigned all_calls (void)
     }
     memcpy (sorted, list, sizeof sorted);
     qsort (sorted, count, sizeof *sorted, by_work);
-    printf ("%-24s %12s %6s %9s  %-40s %s\n", world.name, "work", "of max", "bytes", "dearest by", "answer");
+    printf ("%-24s %12s %6s %9s  %-40s %s\n", world.name, "work", "of max", "bytes", "dearest by",
+            "answer");
     for (unsigned i = 0; i < count; i++) {
         char *bar = strrchr (sorted[i].what, '|');
         if (!bar)
             continue;
         *bar = '\0';
-        printf ("%-24s %12llu %5.1f%% %9zu  %-40s %s [%.1f ms]\n", names[atoi (bar + 1)], (unsigned long long)sorted[i].work,
-                100.0 * (double)sorted[i].work / BLOCKS_MAX, sorted[i].bytes, sorted[i].what, sorted[i].answer, sorted[i].ms);
+        printf ("%-24s %12llu %5.1f%% %9zu  %-40s %s [%.1f ms]\n", names[atoi (bar + 1)],
+                (unsigned long long)sorted[i].work, 100.0 * (double)sorted[i].work / BLOCKS_MAX,
+                sorted[i].bytes, sorted[i].what, sorted[i].answer, sorted[i].ms);
         if (getenv ("NUI_WORK_PLAIN"))
             printf ("        plain: %s\n", sorted[i].plain);
         over += sorted[i].work > BLOCKS_MAX;
@@ -286,8 +299,8 @@ static unsigned strangers (void)
             wire_free (&w);
             if (r.answered && r.status == RPC_PERMISSION_DENIED)
                 continue;
-            printf ("%s.%s: %s is not refused, but answered %d %s\n", s->service, m->info->name, s->caller.name,
-                    r.answered ? (int)r.status : -1, r.text);
+            printf ("%s.%s: %s is not refused, but answered %d %s\n", s->service, m->info->name,
+                    s->caller.name, r.answered ? (int)r.status : -1, r.text);
             wrong++;
         }
     return wrong;
@@ -302,7 +315,8 @@ int main (int argc, char **argv)
     world.signers.bob = ground.bob;
     double before = now_ms ();
     world.open (&ground, true);
-    printf ("%s: its world took %.0f ms of CPU, %llu of work\n", world.name, now_ms () - before, (unsigned long long)work);
+    printf ("%s: its world took %.0f ms of CPU, %llu of work\n", world.name, now_ms () - before,
+            (unsigned long long)work);
     fflush (stdout);
     unsigned wrong = strangers ();
     inproc_meter = work_so_far;

@@ -26,8 +26,8 @@ struct world_stranger {
 struct world {
     const char *name;
     struct wire_signers signers;
-    const struct inproc_caller *callers; /* NULL name ends */
-    const struct world_stranger *strangers; /* NULL service ends */
+    const struct inproc_caller *callers;              /* NULL name ends */
+    const struct world_stranger *strangers;           /* NULL service ends */
     void (*open) (struct ground *ground, bool large); /* large: as much as a busy one has */
     void (*close) (void);
 };
@@ -37,9 +37,9 @@ extern struct world world;
 struct plain_job {
     uint64_t number;
     uint32_t tasks;
-    const char *site;     /* NULL: any */
-    uint32_t components;  /* 0: one, "main"; else "c0" … */
-    int64_t walltime_us;  /* 0: ten minutes */
+    const char *site;    /* NULL: any */
+    uint32_t components; /* 0: one, "main"; else "c0" … */
+    int64_t walltime_us; /* 0: ten minutes */
 };
 Nui__Common__V1__Envelope *plain_job (const struct ground *ground, const struct plain_job *job);
 

@@ -12,10 +12,11 @@
 #include "tests/unit/bank/pg_fixture.h"
 
 static const struct inproc_caller callers[] = {
-    {PRINCIPAL_SITE, "alpha", false, 0},  {PRINCIPAL_USER, "alice", false, 0}, {PRINCIPAL_OPERATOR, "ops", false, 0},
-    {PRINCIPAL_AGENCY, "nsf", false, 0},  {PRINCIPAL_META, "meta", false, 0},  {PRINCIPAL_USER, "bob", false, 0},
-    {PRINCIPAL_SITE, "beta", false, 0},   {PRINCIPAL_AGENCY, "doe", false, 0}, {PRINCIPAL_USER, "eve", false, 0},
-    {PRINCIPAL_NONE, NULL, false, 0},
+    {PRINCIPAL_SITE, "alpha", false, 0},   {PRINCIPAL_USER, "alice", false, 0},
+    {PRINCIPAL_OPERATOR, "ops", false, 0}, {PRINCIPAL_AGENCY, "nsf", false, 0},
+    {PRINCIPAL_META, "meta", false, 0},    {PRINCIPAL_USER, "bob", false, 0},
+    {PRINCIPAL_SITE, "beta", false, 0},    {PRINCIPAL_AGENCY, "doe", false, 0},
+    {PRINCIPAL_USER, "eve", false, 0},     {PRINCIPAL_NONE, NULL, false, 0},
 };
 enum { ALPHA, ALICE, OPS, NSF };
 
@@ -151,7 +152,8 @@ static void bank_open (struct ground *ground, bool large)
     struct err err = {0};
     bank.ground = ground;
     if (!bank.id) {
-        testca_issue (ground->ca, &(struct testca_cert){.name = "bank", .uri = "nui://test/bank/bank"});
+        testca_issue (ground->ca,
+                      &(struct testca_cert){.name = "bank", .uri = "nui://test/bank/bank"});
         bank.id = testca_tlsid (ground->dir, "ca", "bank", true);
         bank.pg = pg_fixture_start (false);
         if (!bank.pg)
@@ -165,11 +167,18 @@ static void bank_open (struct ground *ground, bool large)
     ground_clear (ground, bank.dir);
     struct inproc_config config = {.id = bank.id, .dir = bank.dir, .patience_ms = 20000};
     inproc_open (&config);
-    struct bank_service_config service = {
-        .base = inproc_base (), .id = bank.id, .server = daemon_server (inproc_daemon ()), .database = database,
-        .limits = {.state = 3600 * US_PER_S, .hold = 7 * 86400 * US_PER_S, .quote = 7 * 86400 * US_PER_S,
-                   .replay = 90 * 86400 * US_PER_S, .read = 60 * US_PER_S, .clock = 60 * US_PER_S, .tolerance = 86400 * US_PER_S,
-                   .checkpoint_entries = 1000}};
+    struct bank_service_config service = {.base = inproc_base (),
+                                          .id = bank.id,
+                                          .server = daemon_server (inproc_daemon ()),
+                                          .database = database,
+                                          .limits = {.state = 3600 * US_PER_S,
+                                                     .hold = 7 * 86400 * US_PER_S,
+                                                     .quote = 7 * 86400 * US_PER_S,
+                                                     .replay = 90 * 86400 * US_PER_S,
+                                                     .read = 60 * US_PER_S,
+                                                     .clock = 60 * US_PER_S,
+                                                     .tolerance = 86400 * US_PER_S,
+                                                     .checkpoint_entries = 1000}};
     bank.service = bank_service_create (&service, &err);
     if (!bank.service) {
         fprintf (stderr, "world_bank: %s\n", err.text);
@@ -190,4 +199,8 @@ static void bank_close (void)
     inproc_close ();
 }
 
-struct world world = {.name = "nui-bank", .signers = {.site = "alpha"}, .callers = callers, .open = bank_open, .close = bank_close};
+struct world world = {.name = "nui-bank",
+                      .signers = {.site = "alpha"},
+                      .callers = callers,
+                      .open = bank_open,
+                      .close = bank_close};

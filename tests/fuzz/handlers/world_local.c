@@ -14,11 +14,11 @@
 #include "tests/fuzz/handlers/world.h"
 
 static const struct inproc_caller callers[] = {
-    {PRINCIPAL_META, "meta", false, 0},     {PRINCIPAL_USER, "alice", false, 0},
-    {PRINCIPAL_USER, "root", true, 0},      {PRINCIPAL_META, "third", false, 0},
-    {PRINCIPAL_OPERATOR, "op", false, 0},   {PRINCIPAL_USER, "bob", false, 0},
-    {PRINCIPAL_USER, "games", true, 5},     {PRINCIPAL_USER, "nobody", true, 65534},
-    {PRINCIPAL_SITE, "beta", false, 0},     {PRINCIPAL_AGENCY, "nsf", false, 0},
+    {PRINCIPAL_META, "meta", false, 0},   {PRINCIPAL_USER, "alice", false, 0},
+    {PRINCIPAL_USER, "root", true, 0},    {PRINCIPAL_META, "third", false, 0},
+    {PRINCIPAL_OPERATOR, "op", false, 0}, {PRINCIPAL_USER, "bob", false, 0},
+    {PRINCIPAL_USER, "games", true, 5},   {PRINCIPAL_USER, "nobody", true, 65534},
+    {PRINCIPAL_SITE, "beta", false, 0},   {PRINCIPAL_AGENCY, "nsf", false, 0},
     {PRINCIPAL_NONE, NULL, false, 0},
 };
 
@@ -59,23 +59,27 @@ static ProtobufCMessage *hold_granted (void)
     return copy (&reply.base);
 }
 
-static ProtobufCMessage *answer (const char *target, const char *method, const ProtobufCMessage *request)
+static ProtobufCMessage *answer (const char *target, const char *method,
+                                 const ProtobufCMessage *request)
 {
     (void)target;
     if (strcmp (method, "Hold") == 0)
         return hold_granted ();
     if (strcmp (method, "Charge") == 0) {
         Nui__Bank__V1__ChargeReply reply = NUI__BANK__V1__CHARGE_REPLY__INIT;
-        reply.acked_sequence = ((const Nui__Bank__V1__ChargeRequest *)(const void *)request)->sequence;
+        reply.acked_sequence =
+            ((const Nui__Bank__V1__ChargeRequest *)(const void *)request)->sequence;
         return copy (&reply.base);
     }
     if (strcmp (method, "Release") == 0) {
         Nui__Bank__V1__ReleaseReply reply = NUI__BANK__V1__RELEASE_REPLY__INIT;
-        reply.acked_sequence = ((const Nui__Bank__V1__ReleaseRequest *)(const void *)request)->sequence;
+        reply.acked_sequence =
+            ((const Nui__Bank__V1__ReleaseRequest *)(const void *)request)->sequence;
         return copy (&reply.base);
     }
     if (strcmp (method, "Report") == 0) {
-        const Nui__Meta__V1__SiteReport *r = (const Nui__Meta__V1__SiteReport *)(const void *)request;
+        const Nui__Meta__V1__SiteReport *r =
+            (const Nui__Meta__V1__SiteReport *)(const void *)request;
         Nui__Meta__V1__ReportReply reply = NUI__META__V1__REPORT_REPLY__INIT;
         reply.metascheduler = (char *)(uintptr_t) "meta";
         reply.events_acked = r->n_events ? r->events[r->n_events - 1]->sequence : 0;
@@ -116,7 +120,9 @@ static void submit (uint64_t number, uint32_t tasks, int64_t walltime_us)
 {
     Nui__Local__V1__SubmitRequest r = NUI__LOCAL__V1__SUBMIT_REQUEST__INIT;
     char id[32];
-    r.envelope = plain_job (local.ground, &(struct plain_job){.number = number, .tasks = tasks, .walltime_us = walltime_us});
+    r.envelope = plain_job (
+        local.ground,
+        &(struct plain_job){.number = number, .tasks = tasks, .walltime_us = walltime_us});
     r.component = (char *)(uintptr_t) "main";
     snprintf (id, sizeof id, "grid.%llu", (unsigned long long)number);
     r.grid_job_id = id;
@@ -166,17 +172,23 @@ static void local_open (struct ground *ground, bool large)
     uint32_t nodes = large ? 1000 : 16, jobs = large ? 1000 : 24;
     local.ground = ground;
     if (!local.id) {
-        testca_issue (ground->ca, &(struct testca_cert){.name = "alpha", .uri = "nui://test/site/alpha"});
+        testca_issue (ground->ca,
+                      &(struct testca_cert){.name = "alpha", .uri = "nui://test/site/alpha"});
         local.id = testca_tlsid (ground->dir, "ca", "alpha", true);
     }
     ground_clear (ground, local.dir);
-    snprintf (local.text, sizeof local.text,
-              "SITENAME alpha\nMETA meta:1\nBANK bank:1\nGRIDMAP %s/gridmap\nJOBDIR %s/jobs\nSTATDIR %s/stats\n"
-              "PORTRANGE 20000-20999\nRMCFG[base] TYPE=EMBEDDED\nCGROUPS FALSE\nADVERTISE alpha:1\n"
-              "NODECFG[alpha[0001-%04u]] PROCS=4 MEM=4G FEATURES=fast CLASS=batch,debug\nADMIN2 nobody\nBANKPATIENCE 4\n"
-              "STAGEHOSTS *\nRESERVATIONDEPTH[0] 4\nQOSCFG[high] PRIORITY=10\n",
-              ground->dir, local.dir, local.dir, nodes);
-    struct inproc_config config = {.id = local.id, .dir = local.dir, .conf_text = local.text, .reload = reload, .answer = answer};
+    snprintf (
+        local.text, sizeof local.text,
+        "SITENAME alpha\nMETA meta:1\nBANK bank:1\nGRIDMAP %s/gridmap\nJOBDIR %s/jobs\nSTATDIR %s/stats\n"
+        "PORTRANGE 20000-20999\nRMCFG[base] TYPE=EMBEDDED\nCGROUPS FALSE\nADVERTISE alpha:1\n"
+        "NODECFG[alpha[0001-%04u]] PROCS=4 MEM=4G FEATURES=fast CLASS=batch,debug\nADMIN2 nobody\nBANKPATIENCE 4\n"
+        "STAGEHOSTS *\nRESERVATIONDEPTH[0] 4\nQOSCFG[high] PRIORITY=10\n",
+        ground->dir, local.dir, local.dir, nodes);
+    struct inproc_config config = {.id = local.id,
+                                   .dir = local.dir,
+                                   .conf_text = local.text,
+                                   .reload = reload,
+                                   .answer = answer};
     inproc_open (&config);
     cred_names_init (&local.names);
     local.conf = conf_parse (local.text, strlen (local.text), "the test", &err);
@@ -204,4 +216,8 @@ static void local_close (void)
     cred_names_free (&local.names);
 }
 
-struct world world = {.name = "nui-local", .signers = {.site = "alpha", .local = true}, .callers = callers, .open = local_open, .close = local_close};
+struct world world = {.name = "nui-local",
+                      .signers = {.site = "alpha", .local = true},
+                      .callers = callers,
+                      .open = local_open,
+                      .close = local_close};

@@ -13,10 +13,11 @@
 enum { SITES_LARGE = 200, SITES_SMALL = 3, JOBS_LARGE = 2000, JOBS_SMALL = 10, ESTIMATES = 64 };
 
 static const struct inproc_caller callers[] = {
-    {PRINCIPAL_USER, "alice", false, 0}, {PRINCIPAL_SITE, "alpha", false, 0},   {PRINCIPAL_META, "meta2", false, 0},
-    {PRINCIPAL_USER, "bob", false, 0},   {PRINCIPAL_OPERATOR, "op", false, 0},  {PRINCIPAL_SITE, "nowhere", false, 0},
-    {PRINCIPAL_META, "rival", false, 0}, {PRINCIPAL_AGENCY, "nsf", false, 0},   {PRINCIPAL_BANK, "bank", false, 0},
-    {PRINCIPAL_NONE, NULL, false, 0},
+    {PRINCIPAL_USER, "alice", false, 0},  {PRINCIPAL_SITE, "alpha", false, 0},
+    {PRINCIPAL_META, "meta2", false, 0},  {PRINCIPAL_USER, "bob", false, 0},
+    {PRINCIPAL_OPERATOR, "op", false, 0}, {PRINCIPAL_SITE, "nowhere", false, 0},
+    {PRINCIPAL_META, "rival", false, 0},  {PRINCIPAL_AGENCY, "nsf", false, 0},
+    {PRINCIPAL_BANK, "bank", false, 0},   {PRINCIPAL_NONE, NULL, false, 0},
 };
 
 static const struct world_stranger strangers[] = {
@@ -41,7 +42,8 @@ static struct meta {
 static ProtobufCMessage *query_answer (void)
 {
     Nui__Local__V1__QueryReply reply = NUI__LOCAL__V1__QUERY_REPLY__INIT;
-    Nui__Common__V1__Interval interval = NUI__COMMON__V1__INTERVAL__INIT, *intervals[] = {&interval};
+    Nui__Common__V1__Interval interval = NUI__COMMON__V1__INTERVAL__INIT,
+                              *intervals[] = {&interval};
     reply.feasible = true;
     reply.procs = 1;
     reply.now_us = clock_now_us ();
@@ -71,7 +73,8 @@ static ProtobufCMessage *prepare_answer (const char *site, const Nui__Local__V1_
 static ProtobufCMessage *quote_answer (const Nui__Bank__V1__QuoteRequest *r)
 {
     Nui__Bank__V1__QuoteReply reply = NUI__BANK__V1__QUOTE_REPLY__INIT;
-    Nui__Bank__V1__Price price = NUI__BANK__V1__PRICE__INIT, **prices = calloc (r->n_items + 1, sizeof *prices);
+    Nui__Bank__V1__Price price = NUI__BANK__V1__PRICE__INIT,
+                         **prices = calloc (r->n_items + 1, sizeof *prices);
     if (!prices)
         abort ();
     price.amount_micro = 1000000;
@@ -85,7 +88,8 @@ static ProtobufCMessage *quote_answer (const Nui__Bank__V1__QuoteRequest *r)
     return out;
 }
 
-static ProtobufCMessage *answer (const char *target, const char *method, const ProtobufCMessage *request)
+static ProtobufCMessage *answer (const char *target, const char *method,
+                                 const ProtobufCMessage *request)
 {
     char site[64];
     snprintf (site, sizeof site, "%.*s", (int)strcspn (target, ":"), target);
@@ -172,23 +176,32 @@ static void report (uint32_t site, bool large)
 static void submit (uint64_t number, uint32_t components)
 {
     Nui__Meta__V1__SubmitRequest r = NUI__META__V1__SUBMIT_REQUEST__INIT;
-    r.envelope = plain_job (meta.ground, &(struct plain_job){.number = number, .components = components});
+    r.envelope =
+        plain_job (meta.ground, &(struct plain_job){.number = number, .components = components});
     protobuf_c_message_free_unpacked (inproc_must ("Meta.Submit", &callers[0], &r.base), NULL);
     envelope_free (r.envelope);
 }
 
 static void config_text (uint32_t sites)
 {
-    size_t len = (size_t)snprintf (meta.text, sizeof meta.text,
-                                   "BANK bank:1\nLEASETIME 12\nMOVEINTERVAL 30\nNOTIFICATIONALLOW https://example.org/\n"
-                                   "GRIDLICENSE[cad] COUNT=5\nTAKEOVERTIME 6\n");
+    size_t len = (size_t)snprintf (
+        meta.text, sizeof meta.text,
+        "BANK bank:1\nLEASETIME 12\nMOVEINTERVAL 30\nNOTIFICATIONALLOW https://example.org/\n"
+        "GRIDLICENSE[cad] COUNT=5\nTAKEOVERTIME 6\n");
     for (int m = 1; m <= 3; m++)
-        len += (size_t)snprintf (meta.text + len, sizeof meta.text - len, "METACFG[meta%s] SERVER=meta%s:1\n",
-                                 m == 1 ? "" : m == 2 ? "2" : "3", m == 1 ? "" : m == 2 ? "2" : "3");
+        len += (size_t)snprintf (meta.text + len, sizeof meta.text - len,
+                                 "METACFG[meta%s] SERVER=meta%s:1\n",
+                                 m == 1   ? ""
+                                 : m == 2 ? "2"
+                                          : "3",
+                                 m == 1   ? ""
+                                 : m == 2 ? "2"
+                                          : "3");
     for (uint32_t s = 0; s < sites; s++) {
         char name[32];
         name_of (s, name);
-        len += (size_t)snprintf (meta.text + len, sizeof meta.text - len, "SITECFG[%s] SERVER=%s:1\n", name, name);
+        len += (size_t)snprintf (meta.text + len, sizeof meta.text - len,
+                                 "SITECFG[%s] SERVER=%s:1\n", name, name);
     }
 }
 
@@ -198,16 +211,22 @@ static void meta_open (struct ground *ground, bool large)
     uint32_t sites = large ? SITES_LARGE : SITES_SMALL, jobs = large ? JOBS_LARGE : JOBS_SMALL;
     meta.ground = ground;
     if (!meta.id) {
-        testca_issue (ground->ca, &(struct testca_cert){.name = "meta", .uri = "nui://test/meta/meta"});
+        testca_issue (ground->ca,
+                      &(struct testca_cert){.name = "meta", .uri = "nui://test/meta/meta"});
         meta.id = testca_tlsid (ground->dir, "ca", "meta", true);
     }
     ground_clear (ground, meta.dir);
     config_text (sites);
-    struct inproc_config config = {.id = meta.id, .dir = meta.dir, .conf_text = meta.text, .answer = answer, .patience_ms = 30};
+    struct inproc_config config = {.id = meta.id,
+                                   .dir = meta.dir,
+                                   .conf_text = meta.text,
+                                   .answer = answer,
+                                   .patience_ms = 30};
     inproc_open (&config);
     meta.conf = conf_parse (meta.text, strlen (meta.text), "the test", &err);
     meta.config = meta.conf ? metad_config_read (meta.conf, &err) : NULL;
-    struct metad_env env = {.base = inproc_base (), .id = meta.id, .grid = "test", .state_dir = meta.dir};
+    struct metad_env env = {
+        .base = inproc_base (), .id = meta.id, .grid = "test", .state_dir = meta.dir};
     meta.metad = meta.config ? metad_create (&env, meta.config, &err) : NULL;
     if (!meta.metad || metad_serve (meta.metad, daemon_server (inproc_daemon ()), &err) != 0) {
         fprintf (stderr, "world_meta: %s\n", err.text);
@@ -228,4 +247,8 @@ static void meta_close (void)
     conf_destroy (meta.conf);
 }
 
-struct world world = {.name = "nui-meta", .callers = callers, .strangers = strangers, .open = meta_open, .close = meta_close};
+struct world world = {.name = "nui-meta",
+                      .callers = callers,
+                      .strangers = strangers,
+                      .open = meta_open,
+                      .close = meta_close};

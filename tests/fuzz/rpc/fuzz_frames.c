@@ -39,7 +39,7 @@ static void handle_stream (void *self, struct rpccall *call, const ProtobufCMess
     reply.text = req->text;
     for (uint32_t i = 0; i < req->count % 64; i++)
         (void)rpccall_send (call, &reply.base);
-    rpccall_finish (call, (enum rpc_status)(req->status % 17), req->text);
+    rpccall_finish (call, (enum rpc_status) (req->status % 17), req->text);
 }
 
 static void on_cancel (void *arg)
@@ -81,8 +81,8 @@ static void target_up (struct target *t)
     const struct rpcserver_config config = {.base = t->base, .unix_path = t->sun.sun_path};
     t->server = rpcserver_create (&config, &err);
     assert (t->server);
-    int rc = rpcserver_add_service (t->server, &nui__test__v1__echo__descriptor, methods, NULL,
-                                    &err);
+    int rc =
+        rpcserver_add_service (t->server, &nui__test__v1__echo__descriptor, methods, NULL, &err);
     assert (rc == 0);
 }
 

@@ -28,7 +28,8 @@
 
 enum { JOBS = 240, FLIGHT = 96, ROUNDS = 6, DISASTERS = 6, RELAYS_MAX = 16 };
 
-static const char *const disaster_name[DISASTERS] = {"kill -9 of nui-bank", "its backends ended",
+static const char *const disaster_name[DISASTERS] = {"kill -9 of nui-bank",
+                                                     "its backends ended",
                                                      "kill -9 of PostgreSQL",
                                                      "cut after COMMIT was sent",
                                                      "the first writing backend ended",
@@ -41,7 +42,7 @@ struct job {
     int number;
     Nui__Common__V1__Envelope *envelope;
     bool charging, done;
-    char hold[32], first_hold[32]; /* as answered now, and the first time */
+    char hold[32], first_hold[32];  /* as answered now, and the first time */
     int64_t charged, first_charged; /* -1: not yet */
 };
 
@@ -163,7 +164,8 @@ static void relay_start (struct kills *k, const char *folder, char through[512])
     snprintf (mine, sizeof (mine), "%s/.s.PGSQL.5432", folder);
     snprintf (through, 512, "host=%s %s", folder, rest);
     int listener = unix_socket (mine, true);
-    k->cuts = mmap (NULL, sizeof (*k->cuts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    k->cuts =
+        mmap (NULL, sizeof (*k->cuts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert (listener >= 0 && k->cuts != MAP_FAILED);
     k->relay = fork ();
     assert (k->relay >= 0);
@@ -297,7 +299,8 @@ static void strike (struct kills *k, int disaster)
         kill (k->relay, SIGUSR1);
         return;
     default:
-        PQclear (PQexec (k->sql, disaster == 4 ? END_OF ("nui-bank committer") : END_OF ("nui-bank second committer")));
+        PQclear (PQexec (k->sql, disaster == 4 ? END_OF ("nui-bank committer")
+                                               : END_OF ("nui-bank second committer")));
     }
 }
 
@@ -347,11 +350,14 @@ static void prove (struct kills *k)
     expect (k, "holds:", "SELECT count (*) FROM hold", jobs);
     expect (k, "charges:", "SELECT count (*) FROM charge WHERE final", jobs);
     expect (k, "held:", "SELECT sum (held)::bigint FROM balance", 0);
-    expect (k, "settled:", "SELECT sum (settled)::bigint FROM balance", jobs * 8 * MICRO_PER_CREDIT);
+    expect (k, "settled:", "SELECT sum (settled)::bigint FROM balance",
+            jobs * 8 * MICRO_PER_CREDIT);
     expect (k, "credits that came from nowhere:", "SELECT sum (amount)::bigint FROM entry", 0);
-    expect (k, "balances that are not their entries:",
-            "SELECT count (*) FROM balance b WHERE posted <> (SELECT coalesce (sum (amount), 0) FROM "
-            "entry e WHERE e.allocation_id = b.allocation_id AND layer = 'P')", 0);
+    expect (
+        k, "balances that are not their entries:",
+        "SELECT count (*) FROM balance b WHERE posted <> (SELECT coalesce (sum (amount), 0) FROM "
+        "entry e WHERE e.allocation_id = b.allocation_id AND layer = 'P')",
+        0);
 }
 
 static void round_run (struct kills *k, int disaster, int after)
@@ -407,8 +413,10 @@ int main (int argc, char **argv)
     k.use = clock_now_us ();
     for (; k.round < rounds; k.round++)
         round_run (&k, k.round % DISASTERS, rand_r (&seed) % (JOBS * 3 / 4));
-    printf ("bank_kills: %d rounds, with each disaster in turn: every acknowledged hold and charge is there, "
-            "once\n", rounds);
+    printf (
+        "bank_kills: %d rounds, with each disaster in turn: every acknowledged hold and charge is there, "
+        "once\n",
+        rounds);
     for (int i = 0; i < JOBS; i++)
         envelope_free (k.job[i].envelope);
     PQfinish (k.sql);

@@ -28,10 +28,10 @@ enum {
     M_ROWS = 8192,
     M_GROUP = 3,
     M_FINDINGS = 4,
-    M_KINDS = 3, /* of findings */
-    M_AHEAD = 8, /* outbox numbers beyond the last one */
-    M_METAS = 3,  /* the first one is "": not said */
-    M_ONE = 100,  /* a multiplier of 1 */
+    M_KINDS = 3,      /* of findings */
+    M_AHEAD = 8,      /* outbox numbers beyond the last one */
+    M_METAS = 3,      /* the first one is "": not said */
+    M_ONE = 100,      /* a multiplier of 1 */
     M_LINES = 131072, /* of all statements */
     M_REFUNDS = 16384,
 };
@@ -63,10 +63,10 @@ struct model_card {
 struct model_signature {
     bool is;
     int uuid, content, grid_job, meta, part;
-    bool by_group;      /* of metaschedulers */
-    bool parts;         /* it has several */
+    bool by_group;          /* of metaschedulers */
+    bool parts;             /* it has several */
     int live_max, runs_max; /* of the part: places at a time, runs that may end well */
-    long long expires; /* 0: never */
+    long long expires;      /* 0: never */
     long long cost_max;
     /* Of the part: processors, those that it accepts of whole nodes (0: not said), nodes (0: as many as its tasks
      * need), processors of a task, seconds, and how often its site may start it again. */
@@ -77,7 +77,7 @@ struct model_signature {
 };
 
 struct model_ask {
-    int site, qos, class, machine; /* -1: not said */
+    int site, qos, class, machine;                     /* -1: not said */
     long long job, incarnation, procs, seconds, quote; /* quote 0: none */
     long long start; /* of a hold: at least now; of a charge: whenever */
     long long nodes[M_NAMES], gres[M_NAMES], memory, pe, cpu;
@@ -119,7 +119,7 @@ struct model_alloc {
     bool at_once; /* it begins at the tick itself: when it was asked for */
     long long posted, held, granted, settled, limit;
     long long grant; /* 0: none */
-    int from; /* the allocation that it was split off: its index and 1; 0: none */
+    int from;        /* the allocation that it was split off: its index and 1; 0: none */
     struct model_scope scope;
     long long noted_posted, noted_held; /* in the statements */
 };
@@ -148,8 +148,8 @@ struct model_hold {
 };
 
 struct model_usage {
-    int site, account, user; /* account -1: suspense; user -1: the site itself */
-    int qos, machine;        /* -1: not said */
+    int site, account, user;                /* account -1: suspense; user -1: the site itself */
+    int qos, machine;                       /* -1: not said */
     long long job, incarnation, total, due; /* due: to be given back of all of it */
     long long disputed;                     /* of total */
     struct model_signature signature;       /* of a signed job that ran without a hold */
@@ -181,9 +181,10 @@ struct model {
     int parent[M_PROJECTS]; /* -1: none */
     int project[M_ACCOUNTS];
     bool closed[M_ACCOUNTS];
-    bool frozen_user[M_USERS], frozen_account[M_ACCOUNTS], frozen_project[M_PROJECTS], frozen_grant[M_ALLOCS];
+    bool frozen_user[M_USERS], frozen_account[M_ACCOUNTS], frozen_project[M_PROJECTS],
+        frozen_grant[M_ALLOCS];
     int froze[M_ACCOUNTS]; /* which user; -1: an office */
-    long long returned; /* given back by accounts that were closed before */
+    long long returned;    /* given back by accounts that were closed before */
     struct model_scope users[M_ACCOUNTS];
     long long account_id[M_ACCOUNTS];
     bool member[M_USERS][M_PROJECTS], lead[M_USERS][M_PROJECTS];
@@ -227,7 +228,8 @@ const char *model_account_name (int account);
 
 /* funder: -1 none, else which; reference: of a grant, that may not have been given; -1: whatever. grant: an earlier one, or 0. begin, end: ticks, 0 now, M_NEVER. */
 void model_deposit (struct model *m, int account, long long amount, long long begin, long long end,
-                    int funder, int reference, long long grant, const struct model_scope *scope, char *out);
+                    int funder, int reference, long long grant, const struct model_scope *scope,
+                    char *out);
 /* One, or several of which all are held or none. */
 void model_holds (struct model *m, const struct model_ask *ask, int count, int account, int user,
                   char *out);
@@ -272,7 +274,8 @@ void model_funder (struct model *m, int funder, char *out);
 void model_account (struct model *m, int account, int project, const struct model_scope *users,
                     char *out);
 void model_account_users (struct model *m, int account, const struct model_scope *users, char *out);
-void model_member (struct model *m, int user, int project, bool lead, bool remove, int by, char *out);
+void model_member (struct model *m, int user, int project, bool lead, bool remove, int by,
+                   char *out);
 /* Allocation manager, or else auditor. */
 void model_role (struct model *m, int user, bool manager, bool remove, char *out);
 void model_fallbacks (struct model *m, int account, const int *fallback, const int *site,
@@ -301,8 +304,16 @@ void model_note (struct model *m, const char *kind);
 void model_balance (const struct model *m, int user, int account, FILE *out);
 void model_statement (const struct model *m, int user, int account, long long from, long long to,
                       FILE *out);
-enum { M_BY_USER = 1, M_BY_PROJECT = 2, M_BY_SITE = 4, M_BY_ACCOUNT = 8, M_BY_FUNDER = 16,
-       M_BY_GRANT = 32, M_BY_QOS = 64, M_BY_MACHINE = 128 };
+enum {
+    M_BY_USER = 1,
+    M_BY_PROJECT = 2,
+    M_BY_SITE = 4,
+    M_BY_ACCOUNT = 8,
+    M_BY_FUNDER = 16,
+    M_BY_GRANT = 32,
+    M_BY_QOS = 64,
+    M_BY_MACHINE = 128
+};
 /* account -1: all. */
 void model_usage (const struct model *m, int user, int account, long long from, long long to,
                   unsigned by, FILE *out);

@@ -60,12 +60,15 @@ bool model_own (const struct model *m, const struct model_ask *ask, const struct
         own->seconds = 0;
     if (s->is) {
         long long procs = h ? h->procs : model_most_procs (m, s, ask->site);
-        long long pe = !h ? model_most_pe (m, ask->site, procs, ask->memory) : h->pe ? h->pe : h->procs * 1000;
+        long long pe = !h      ? model_most_pe (m, ask->site, procs, ask->memory)
+                       : h->pe ? h->pe
+                               : h->procs * 1000;
         if (h && ask->named)
             begin_at (own, h->start - ask->tolerance);
         if (!h)
             begin_at (own, s->created - ask->tolerance);
-        own->seconds = least (own->seconds, (h ? h->seconds : s->seconds) + m->given[ask->site].overrun);
+        own->seconds =
+            least (own->seconds, (h ? h->seconds : s->seconds) + m->given[ask->site].overrun);
         own->procs = least (own->procs, procs);
         own->pe = least (own->pe, pe);
         own->cpu = least (own->cpu, own->procs * own->seconds);
@@ -76,7 +79,8 @@ bool model_own (const struct model *m, const struct model_ask *ask, const struct
 
 /* ---- all of a signed job ---- */
 
-static bool of_job (const struct model_signature *a, int user, const struct model_signature *b, int other)
+static bool of_job (const struct model_signature *a, int user, const struct model_signature *b,
+                    int other)
 {
     return a->is && user == other && a->uuid == b->uuid;
 }
@@ -90,15 +94,18 @@ long long model_spent (const struct model *m, const struct model_signature *s, i
         const struct model_usage *u = &m->usage[i];
         bool mine = of_job (&u->signature, u->user, s, user);
         for (int k = 0; k < m->holds && !mine; k++)
-            mine = of_job (&m->hold[k].signature, m->hold[k].user, s, user) && m->hold[k].site == u->site &&
-                   m->hold[k].job == u->job && m->hold[k].incarnation == u->incarnation;
-        if (mine && !(but && u->site == but->site && u->job == but->job && u->incarnation == but->incarnation))
+            mine = of_job (&m->hold[k].signature, m->hold[k].user, s, user) &&
+                   m->hold[k].site == u->site && m->hold[k].job == u->job &&
+                   m->hold[k].incarnation == u->incarnation;
+        if (mine && !(but && u->site == but->site && u->job == but->job &&
+                      u->incarnation == but->incarnation))
             sum += u->total - u->disputed;
     }
     for (int i = 0; i < m->holds; i++) { /* and what they may still come to */
         const struct model_hold *h = &m->hold[i];
         if (!h->open || !of_job (&h->signature, h->user, s, user) ||
-            (but && h->site == but->site && h->job == but->job && h->incarnation == but->incarnation))
+            (but && h->site == but->site && h->job == but->job &&
+             h->incarnation == but->incarnation))
             continue;
         int u = model_usage_of (m, h->site, h->job, h->incarnation);
         long long paid = u < 0 ? 0 : m->usage[u].total - m->usage[u].disputed;
@@ -107,8 +114,8 @@ long long model_spent (const struct model *m, const struct model_signature *s, i
     return sum;
 }
 
-static const struct model_signature *any (const struct model *m, const struct model_signature *s, int user,
-                                          bool held)
+static const struct model_signature *any (const struct model *m, const struct model_signature *s,
+                                          int user, bool held)
 {
     for (int i = 0; i < m->holds; i++)
         if (of_job (&m->hold[i].signature, m->hold[i].user, s, user))
@@ -120,7 +127,8 @@ static const struct model_signature *any (const struct model *m, const struct mo
 }
 
 /* A signed job is paid for as what it first was, and then also after its expiry. */
-static const char *replayed (const struct model *m, const struct model_signature *s, int user, long long at)
+static const char *replayed (const struct model *m, const struct model_signature *s, int user,
+                             long long at)
 {
     const struct model_signature *known = any (m, s, user, false), *first = any (m, s, user, true);
     if (!known)
@@ -167,8 +175,9 @@ static const char *too_many (const struct model *m, const struct model_ask *all,
             continue;
         bool later = false, same = h->site == ask->site && h->job == ask->job;
         for (int k = i + 1; k < m->holds; k++)
-            later |= of_job (&m->hold[k].signature, m->hold[k].user, s, user) && m->hold[k].site == h->site &&
-                     m->hold[k].job == h->job && m->hold[k].incarnation == h->incarnation;
+            later |= of_job (&m->hold[k].signature, m->hold[k].user, s, user) &&
+                     m->hold[k].site == h->site && m->hold[k].job == h->job &&
+                     m->hold[k].incarnation == h->incarnation;
         if (!later)
             had_run (m, ask, h->site, h->job, h->incarnation, &had);
         live += !same && h->open && h->start + h->seconds + 600 >= m->now;
@@ -179,8 +188,9 @@ static const char *too_many (const struct model *m, const struct model_ask *all,
         if (!of_job (&u->signature, u->user, s, user) || u->signature.part != s->part)
             continue;
         for (int k = 0; k < m->holds; k++)
-            held |= of_job (&m->hold[k].signature, m->hold[k].user, s, user) && m->hold[k].site == u->site &&
-                    m->hold[k].job == u->job && m->hold[k].incarnation == u->incarnation;
+            held |= of_job (&m->hold[k].signature, m->hold[k].user, s, user) &&
+                    m->hold[k].site == u->site && m->hold[k].job == u->job &&
+                    m->hold[k].incarnation == u->incarnation;
         if (!held)
             had_run (m, ask, u->site, u->job, u->incarnation, &had);
     }
@@ -192,7 +202,8 @@ static const char *too_many (const struct model *m, const struct model_ask *all,
     return had.well >= s->runs_max || spent || had.starts > s->restarts ? "RunsUsedUp" : NULL;
 }
 
-const char *model_unsigned (const struct model *m, const struct model_ask *all, int at, int user, long long when)
+const char *model_unsigned (const struct model *m, const struct model_ask *all, int at, int user,
+                            long long when)
 {
     const char *why = replayed (m, &all[at].signature, user, when);
     return why ? why : too_many (m, all, at, user);

@@ -102,14 +102,18 @@ static void dispute (struct model *m, const struct model_ask *ask, long long x)
     m->suspense += x;
     m->earned[ask->site] += x;
     assert (m->rows < M_ROWS - 1);
-    m->row[m->rows++] = (struct model_row){
-        .site = ask->site, .kind = M_KINDS, .job = ask->job, .amount = x, .since = m->now, .state = M_OPEN};
+    m->row[m->rows++] = (struct model_row){.site = ask->site,
+                                           .kind = M_KINDS,
+                                           .job = ask->job,
+                                           .amount = x,
+                                           .since = m->now,
+                                           .state = M_OPEN};
 }
 
 /* Of a charge: what it costs, and what of it is the user's. */
 struct tariff {
     long long total, own;
-    bool beyond;         /* it was not signed for here at all */
+    bool beyond;        /* it was not signed for here at all */
     bool known, quoted; /* a card has all for it; it is a quote's */
 };
 
@@ -222,7 +226,8 @@ static void charge_decided (struct model *m, const struct model_ask *ask, long l
             sprintf (out, "error -7");
         else
             sprintf (out, "charged 0 total %lld released 0 %s", m->usage[u].total,
-                     m->usage[u].account < 0 ? "bank:suspense" : model_account_name (m->usage[u].account));
+                     m->usage[u].account < 0 ? "bank:suspense"
+                                             : model_account_name (m->usage[u].account));
         return;
     }
     struct model_funding f = {h        ? h->user
@@ -230,8 +235,8 @@ static void charge_decided (struct model *m, const struct model_ask *ask, long l
                                        : user,
                               site, h ? h->machine : ask->machine, h ? h->qos : ask->qos,
                               ask->start + ask->seconds};
-    int payer = h        ? h->account
-                : u >= 0 ? m->usage[u].account
+    int payer = h                      ? h->account
+                : u >= 0               ? m->usage[u].account
                 : t.known && !t.beyond ? unheld_payer (m, ask, account, &f, t.own)
                                        : -1;
     if (u < 0) {
@@ -251,7 +256,8 @@ static void charge_decided (struct model *m, const struct model_ask *ask, long l
     if (t.quoted)
         model_pin_use (m, ask);
     long long x = t.total > m->usage[u].total ? t.total - m->usage[u].total : 0;
-    m->charge[m->charges] = (struct model_charge){.site = site, .usage = u, .amount = x, .at = m->now};
+    m->charge[m->charges] =
+        (struct model_charge){.site = site, .usage = u, .amount = x, .at = m->now};
     long long paid = m->usage[u].total - m->usage[u].disputed;
     long long own = t.own > paid ? t.own - paid : 0;
     own = own < x ? own : x;
@@ -298,4 +304,3 @@ void model_release (struct model *m, int site, long long hold, unsigned long lon
     else
         sprintf (out, "error -2");
 }
-

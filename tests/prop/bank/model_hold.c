@@ -97,7 +97,8 @@ void model_extend (struct model *m, int site, long long hold, long long seconds,
         sprintf (out, "refused BeyondSigned");
         return;
     }
-    if (s->is && s->cost_max && h->amount + more + model_spent (m, s, h->user, &own) > s->cost_max) {
+    if (s->is && s->cost_max &&
+        h->amount + more + model_spent (m, s, h->user, &own) > s->cost_max) {
         sprintf (out, "refused CostExceeded");
         return;
     }
@@ -105,7 +106,8 @@ void model_extend (struct model *m, int site, long long hold, long long seconds,
                               m->now > h->start ? m->now : h->start};
     const char *why = model_cannot (m, h->account, &f, more, &shortfall);
     if (why) {
-        sprintf (out, "refused %s %s:%s:%lld", why, model_account_name (h->account), why, shortfall);
+        sprintf (out, "refused %s %s:%s:%lld", why, model_account_name (h->account), why,
+                 shortfall);
         return;
     }
     place (m, h, &f, more);
@@ -315,16 +317,18 @@ void model_holds (struct model *m, const struct model_ask *given, int count, int
         return;
     }
     if (model_may_use (m, account, user) && model_frozen (m, account, user)) {
-        sprintf (out, "refused Frozen %s:Frozen:%lld", model_account_name (account), own_price (m, &ask[0], user));
+        sprintf (out, "refused Frozen %s:Frozen:%lld", model_account_name (account),
+                 own_price (m, &ask[0], user));
         return;
     }
     for (int i = 0; i < n && payer < 0; i++) {
-        const char *why = place_all (m, ask, count, list[i].account, account, user, most, &shortfall);
+        const char *why =
+            place_all (m, ask, count, list[i].account, account, user, most, &shortfall);
         if (!why) {
             payer = list[i].account;
         } else {
-            sprintf (refusal + strlen (refusal), " %s:%s:%lld", model_account_name (list[i].account), why,
-                     shortfall);
+            sprintf (refusal + strlen (refusal), " %s:%s:%lld",
+                     model_account_name (list[i].account), why, shortfall);
             sprintf (code, "%s", n == 1 ? why : "InsufficientFunds");
         }
     }

@@ -8,7 +8,7 @@
 
 /* What a card says of a job, and the job. */
 struct model_terms {
-    const struct model_card *card; /* NULL: none, at 1 */
+    const struct model_card *card;  /* NULL: none, at 1 */
     int qos, class, group, machine; /* hundredths */
     long long weight, procs;        /* of nodes by type: hundredths * processors; procs 0: none */
     long long extra; /* per second, in 1024ths of a ppm: memory and generic resources */
@@ -23,7 +23,8 @@ int model_factor_of (const struct model_factor *f, int name, bool *missing);
 /* Up for a hold, down for a charge. */
 long long model_price (const struct model *m, const struct model_terms *t,
                        const struct model_ask *ask, bool hold);
-const struct model_card *model_card_at (const struct model *m, int site, long long at, int *version);
+const struct model_card *model_card_at (const struct model *m, int site, long long at,
+                                        int *version);
 
 /* ---- model_pay.c ---- */
 
@@ -79,6 +80,7 @@ long long model_spent (const struct model *m, const struct model_signature *s, i
                        const struct model_ask *but);
 /* Why the signature does not stand for it, of a request's holds that number; NULL: it does. when: it must not have
  * expired then. */
-const char *model_unsigned (const struct model *m, const struct model_ask *all, int at, int user, long long when);
+const char *model_unsigned (const struct model *m, const struct model_ask *all, int at, int user,
+                            long long when);
 
 #endif

@@ -42,7 +42,8 @@ static struct model_alloc *alloc_new (struct model *m, int account, long long be
 }
 
 void model_deposit (struct model *m, int account, long long amount, long long begin, long long end,
-                    int funder, int reference, long long grant, const struct model_scope *scope, char *out)
+                    int funder, int reference, long long grant, const struct model_scope *scope,
+                    char *out)
 {
     bool at_once = begin == 0;
     begin = at_once ? m->now : begin;
@@ -60,7 +61,8 @@ void model_deposit (struct model *m, int account, long long amount, long long be
     }
     bool shut = m->account_is[account] && m->closed[account];
     if (!m->account_is[account] || shut || grant > m->grants || m->revoked[grant]) {
-        sprintf (out, shut || (m->account_is[account] && grant <= m->grants) ? "error -7" : "error -2");
+        sprintf (out,
+                 shut || (m->account_is[account] && grant <= m->grants) ? "error -7" : "error -2");
         return;
     }
     struct model_alloc *fresh =
@@ -89,7 +91,8 @@ static int shares (struct model *m, int account, bool moves, int only, long long
         struct model_alloc *a = &m->alloc[list[i]];
         long long have = a->posted - a->held;
         bool meant = only >= 0 ? list[i] == only : a->begin <= m->now;
-        if (!meant || a->end <= m->now || have <= 0 || (moves && a->grant && m->frozen_grant[a->grant]))
+        if (!meant || a->end <= m->now || have <= 0 ||
+            (moves && a->grant && m->frozen_grant[a->grant]))
             continue;
         alloc[count] = list[i];
         part[count] = have < amount ? have : amount;
@@ -133,7 +136,7 @@ static bool within (const struct model *m, const struct model_alloc *a, long lon
     bool early = *begin && *begin < a->begin + a->at_once;
     *begin = *begin ? *begin : a->begin;
     *end = *end ? *end : a->end;
-    return !early && *end <= a->end && *begin < *end && *end > m->now;
+    return !early && *end <= a->end && *begin<*end && * end> m->now;
 }
 
 static bool is_below (const struct model *m, int to, int from)

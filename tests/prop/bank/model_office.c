@@ -142,7 +142,8 @@ void model_account_users (struct model *m, int account, const struct model_scope
     sprintf (out, "done account.%lld", m->account_id[account]);
 }
 
-void model_member (struct model *m, int user, int project, bool lead, bool remove, int by, char *out)
+void model_member (struct model *m, int user, int project, bool lead, bool remove, int by,
+                   char *out)
 {
     bool is = m->member[user][project], same = is && m->lead[user][project] == lead;
     if (!m->user_is[user] || !m->project_is[project]) {
@@ -252,8 +253,10 @@ static int payer_of (const struct model *m, const struct model_ask *ask, int acc
                      const struct model_card *card)
 {
     struct model_candidate list[M_ACCOUNTS];
-    bool frozen = m->account_is[account] && model_may_use (m, account, user) && model_frozen (m, account, user);
-    int cans = m->account_is[account] && !frozen ? model_candidates (m, account, ask->site, list) : 0;
+    bool frozen = m->account_is[account] && model_may_use (m, account, user) &&
+                  model_frozen (m, account, user);
+    int cans =
+        m->account_is[account] && !frozen ? model_candidates (m, account, ask->site, list) : 0;
     for (int k = 0; k < cans; k++) {
         struct model_ask job = *ask;
         struct model_terms t;
@@ -273,7 +276,10 @@ void model_quote (struct model *m, const struct model_ask *ask, int count, int a
     struct model_pin *pin = &m->pin[m->pins];
     struct model_terms t[M_SITES];
     long long total = 0, amount[M_SITES];
-    *pin = (struct model_pin){.user = user, .account = m->account_is[account] ? account : -1, .reusable = reusable, .expires = m->now + keep};
+    *pin = (struct model_pin){.user = user,
+                              .account = m->account_is[account] ? account : -1,
+                              .reusable = reusable,
+                              .expires = m->now + keep};
     for (int i = 0; i < count; i++) {
         const struct model_card *card =
             model_card_at (m, ask[i].site, m->now, &pin->card[ask[i].site]);

@@ -76,7 +76,7 @@ static bool valid (const struct model_alloc *a, long long at)
 }
 
 bool model_usable (const struct model *m, const struct model_alloc *a,
-                    const struct model_funding *f)
+                   const struct model_funding *f)
 {
     return valid (a, f->at) &&
            admits (&a->scope, M_USER, f->user, member (m, f->user, a->account), true) &&
@@ -158,7 +158,10 @@ const char *model_cannot (const struct model *m, int account, const struct model
         return "ProjectInDebt";
     if (amount <= (have > 0 ? have : 0))
         return NULL;
-    return any_frozen ? "Frozen" : any_usable ? "InsufficientFunds" : any_valid ? "OutOfScope" : "NoAllocation";
+    return any_frozen   ? "Frozen"
+           : any_usable ? "InsufficientFunds"
+           : any_valid  ? "OutOfScope"
+                        : "NoAllocation";
 }
 
 /* ---- what ends, what is owed, what repays ---- */

@@ -82,8 +82,9 @@ static bool one_of (const char *kind, const char *const *list)
 void model_statement (const struct model *m, int user, int account, long long from, long long to,
                       FILE *out)
 {
-    static const char *const comes[] = {"deposit",       "grant",      "withdraw",    "transfer",     "split",
-                                        "account-close", "split-back", "grant-amend", "grant-revoke", NULL};
+    static const char *const comes[] = {
+        "deposit",       "grant",      "withdraw",    "transfer",     "split",
+        "account-close", "split-back", "grant-amend", "grant-revoke", NULL};
     static const char *const goes[] = {"charge", "refund", NULL};
     long long opening[2] = {0, 0}, closing[2] = {0, 0}, granted = 0, charged = 0;
     if (!account_seen (m, user, account)) {

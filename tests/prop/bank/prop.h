@@ -57,7 +57,7 @@ struct run {
     int without_count, without_at;
     struct sent *past[PAST_MAX];
     int past_count;
-    int as; /* the user who asks for what is drawn; -1: an office */
+    int as;               /* the user who asks for what is drawn; -1: an office */
     long long ops, whole; /* of this ledger: operations, and how often everything was looked at */
     long long all, time, holds, charges, batches, kills, replays, reads;
     /* Charges, allocations, quotes and rows of the batches that were answered. */
@@ -66,9 +66,13 @@ struct run {
 };
 
 extern const char *const prop_users[M_USERS], *const prop_sites[M_SITES],
-    *const prop_projects[M_PROJECTS], *const prop_funders[M_FUNDERS], *const prop_qos[M_NAMES],
-    *const prop_classes[M_NAMES], *const prop_machines[M_NAMES], *const prop_nodes[M_NAMES],
-    *const prop_gres[M_NAMES];
+                                                  *const prop_projects[M_PROJECTS],
+                                                      *const prop_funders[M_FUNDERS],
+                                                          *const prop_qos[M_NAMES],
+                                                              *const prop_classes[M_NAMES],
+                                                                  *const prop_machines[M_NAMES],
+                                                                      *const prop_nodes[M_NAMES],
+                                                                          *const prop_gres[M_NAMES];
 
 /* ---- prop_bank.c ---- */
 

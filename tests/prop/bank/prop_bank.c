@@ -157,8 +157,9 @@ static void compare (struct run *r, struct sent *s)
 
 static void kill_backends (struct run *r)
 {
-    PQclear (PQexec (check_sql (r->check), "SELECT pg_terminate_backend (pid) FROM pg_stat_activity WHERE "
-                             "application_name LIKE 'nui-bank%'"));
+    PQclear (PQexec (check_sql (r->check),
+                     "SELECT pg_terminate_backend (pid) FROM pg_stat_activity WHERE "
+                     "application_name LIKE 'nui-bank%'"));
     r->kills++;
 }
 
@@ -206,7 +207,8 @@ static void clock_steps (struct run *r, struct sent *batch[], int count)
     bankrig_clock_shift ((61 + (duration_us)draw (r, 1000000)) * US_PER_S);
     for (int i = 0; i < count; i++) {
         struct err err = {0};
-        if (committer_submit (r->rig.committer, &batch[i]->req, NULL, NULL, NULL, &err) != ERR_UNAVAILABLE ||
+        if (committer_submit (r->rig.committer, &batch[i]->req, NULL, NULL, NULL, &err) !=
+                ERR_UNAVAILABLE ||
             !strstr (err.text, "clock"))
             prop_die (r, "was taken by a clock that is ahead", batch[i]);
     }
@@ -220,7 +222,7 @@ static void one_batch (struct run *r)
     struct sent *batch[BATCH_MAX];
     draw_anew (r, 0);
     int asked = batch_size (r), count = 0;
-    enum prop_kind kind = (enum prop_kind)(one_in (r, 2) ? 0 : 1 + draw (r, 2));
+    enum prop_kind kind = (enum prop_kind) (one_in (r, 2) ? 0 : 1 + draw (r, 2));
     bool disaster = one_in (r, 50), reads = one_in (r, 2), steps = one_in (r, 20);
     r->model->now += draw (r, 20) ? (long long)draw (r, 10) : (long long)draw (r, 100);
     virtual_now = EPOCH + r->model->now * US_PER_S;
@@ -263,7 +265,8 @@ static void world (struct run *r, uint64_t seed, long long wanted)
     r->without_at = r->past_count = r->charged = r->granted = r->quoted = r->opened = 0;
     virtual_now = EPOCH;
     char conninfo[400];
-    snprintf (conninfo, sizeof (conninfo), "host=%s dbname=world user=bank", pg_fixture_dir (r->pg));
+    snprintf (conninfo, sizeof (conninfo), "host=%s dbname=world user=bank",
+              pg_fixture_dir (r->pg));
     pg_fixture_copy (r->pg, "empty", "world");
     r->model = calloc (1, sizeof (*r->model));
     assert (r->model);
@@ -315,8 +318,8 @@ int main (void)
     printf ("prop_bank: seeds %" PRIu64 " to %" PRIu64 ": %lld operations in %lld batches, "
             "%lld s of the ledger's time, %lld holds, %lld charges, %lld requests repeated, "
             "%lld reads, %lld backends killed: every answer and every balance equal\n",
-            seed, seed + (uint64_t)worlds - 1, r->all, r->batches, r->time, r->holds,
-            r->charges, r->replays, r->reads, r->kills);
+            seed, seed + (uint64_t)worlds - 1, r->all, r->batches, r->time, r->holds, r->charges,
+            r->replays, r->reads, r->kills);
     pg_fixture_stop (r->pg);
     return 0;
 }

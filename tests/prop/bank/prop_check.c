@@ -14,7 +14,7 @@ struct sums {
 
 struct check {
     PGconn *sql;
-    long long op, charge;       /* looked at up to these */
+    long long op, charge;        /* looked at up to these */
     struct sums alloc[M_ALLOCS]; /* of each allocation, by its id */
     long long suspense, expired, earned[M_SITES];
 };
@@ -243,11 +243,14 @@ static long long see_counts (struct run *r)
 static void see_history (struct run *r)
 {
     char what[400];
-    PGresult *res = good (r->check, PQexec (r->check->sql, bank_stmt[BANK_STMT_COUNT + RD_LEDGER_CHECKS].sql), "rules");
+    PGresult *res =
+        good (r->check, PQexec (r->check->sql, bank_stmt[BANK_STMT_COUNT + RD_LEDGER_CHECKS].sql),
+              "rules");
     for (int i = 0; i < PQntuples (res); i++)
         if (strcmp (PQgetvalue (res, i, 2), "0") != 0 &&
             strncmp (PQgetvalue (res, i, 0), "what was there before ", 22) != 0) {
-            snprintf (what, sizeof (what), "%s: %s", PQgetvalue (res, i, 0), PQgetvalue (res, i, 3));
+            snprintf (what, sizeof (what), "%s: %s", PQgetvalue (res, i, 0),
+                      PQgetvalue (res, i, 3));
             prop_die (r, what, NULL);
         }
     PQclear (res);

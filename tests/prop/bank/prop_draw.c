@@ -82,7 +82,7 @@ static uint32_t draw_scope_kind (struct run *r, int kind, const char *const *nam
 }
 
 struct ledger_scopes draw_scopes (struct run *r, bool users_only, struct model_scope *scope,
-                                         struct sent *s)
+                                  struct sent *s)
 {
     uint32_t n = 0;
     *scope = (struct model_scope){0};
@@ -141,7 +141,8 @@ static void make_deposit (struct run *r, struct sent *s)
     }
     if (refused (r, s, -1, funder < 0))
         return;
-    model_deposit (r->model, account, amount, begin, end, funder, again ? -1 : reference, grant, &scope, s->want);
+    model_deposit (r->model, account, amount, begin, end, funder, again ? -1 : reference, grant,
+                   &scope, s->want);
     if (funder >= 0 && strncmp (s->want, "done", 4) == 0)
         r->model->referred[funder][reference] = true;
 }
@@ -582,7 +583,8 @@ static void make_begin (struct run *r, struct sent *s)
     int alloc = (int)draw (r, (uint64_t)r->granted);
     for (int k = 0; k < r->granted && draw (r, 50); k++) {
         int next = (alloc + k) % r->granted;
-        if (!m->alloc[next].at_once && m->alloc[next].begin <= m->now && m->alloc[next].posted > 0) {
+        if (!m->alloc[next].at_once && m->alloc[next].begin <= m->now &&
+            m->alloc[next].posted > 0) {
             alloc = next;
             break;
         }

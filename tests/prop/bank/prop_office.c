@@ -14,8 +14,8 @@ static void make_split (struct run *r, struct sent *s)
     long long amount = (long long)draw (r, 900) * 100000 + 1;
     long long begin = one_in (r, 4) ? m->now + (long long)draw (r, 50) - 10 : 0;
     long long end = one_in (r, 4) ? m->now + (long long)draw (r, 300) : 0;
-    s->req = req_transfer (&r->rig, model_account_name (account), model_account_name (other),
-                           amount);
+    s->req =
+        req_transfer (&r->rig, model_account_name (account), model_account_name (other), amount);
     s->req.kind = LEDGER_SPLIT;
     s->req.transfer.allocation_id = alloc_id (r, alloc);
     s->req.transfer.valid_from = edge (begin);
@@ -47,9 +47,13 @@ static void make_award (struct run *r, struct sent *s)
 {
     struct model *m = r->model;
     uint64_t what = draw (r, 9);
-    s->req = req_new (&r->rig, what < 4 ? LEDGER_GRANT_EXTEND : what < 7 ? LEDGER_GRANT_AMEND : LEDGER_GRANT_REVOKE,
+    s->req = req_new (&r->rig,
+                      what < 4   ? LEDGER_GRANT_EXTEND
+                      : what < 7 ? LEDGER_GRANT_AMEND
+                                 : LEDGER_GRANT_REVOKE,
                       "nui://t/operator/o");
-    long long grant = 1 + (long long)draw (r, (uint64_t)m->grants + 1), end = m->now + 1 + (long long)draw (r, 900),
+    long long grant = 1 + (long long)draw (r, (uint64_t)m->grants + 1),
+              end = m->now + 1 + (long long)draw (r, 900),
               amount = (long long)draw (r, 4000) * 1000000;
     s->req.award.grant_id = grant;
     s->req.award.valid_to = edge (end);
@@ -91,12 +95,13 @@ static void make_fallbacks (struct run *r, struct sent *s)
     s->req.account.fallback_count = (uint32_t)count;
     s->req.account.keep_scopes = true;
     for (int i = 0; i < count; i++) {
-        list[i] = ((int)draw (r, M_ACCOUNTS / 2) + i * M_ACCOUNTS / 2) % M_ACCOUNTS; /* none twice */
+        list[i] =
+            ((int)draw (r, M_ACCOUNTS / 2) + i * M_ACCOUNTS / 2) % M_ACCOUNTS; /* none twice */
         site[i] = one_in (r, 4) ? (int)draw (r, 2) : -1;
         at[i] = one_in (r, 3) ? (int)draw (r, M_NAMES) : -1;
-        s->fallback[i] = (struct ledger_fallback_ask){
-            model_account_name (list[i]), site[i] < 0 ? "" : prop_sites[site[i]],
-            at[i] < 0 ? "" : prop_qos[at[i]]};
+        s->fallback[i] = (struct ledger_fallback_ask){model_account_name (list[i]),
+                                                      site[i] < 0 ? "" : prop_sites[site[i]],
+                                                      at[i] < 0 ? "" : prop_qos[at[i]]};
     }
     if (refused (r, s, r->model->account_is[account] ? r->model->project[account] : -1, true))
         return;
@@ -188,7 +193,8 @@ static void make_object (struct run *r, struct sent *s)
         return;
     case 3:
         account = one_in (r, 2) ? account : M_ACCOUNTS - 1 - (int)draw (r, 3);
-        s->req = req_account (&r->rig, model_account_name (account), prop_projects[project], NULL, 0);
+        s->req =
+            req_account (&r->rig, model_account_name (account), prop_projects[project], NULL, 0);
         if (one_in (r, 3))
             s->req.account.scopes = draw_scopes (r, true, &scope, s);
         s->req.account.fallbacks = s->fallback;
@@ -225,7 +231,9 @@ static void make_role (struct run *r, struct sent *s)
 static void make_freeze (struct run *r, struct sent *s)
 {
     struct model *m = r->model;
-    int what = (int)draw (r, 4), which = (int)draw (r, what == 0 ? M_USERS : what == 1 ? M_ACCOUNTS : M_PROJECTS);
+    int what = (int)draw (r, 4), which = (int)draw (r, what == 0   ? M_USERS
+                                                       : what == 1 ? M_ACCOUNTS
+                                                                   : M_PROJECTS);
     bool undo = draw (r, 5) != 0;
     if (what == 3)
         which = 1 + (int)draw (r, (uint64_t)m->grants + 1);
@@ -262,7 +270,8 @@ void make_office (struct run *r, struct sent *s)
     } else if (what == 5 && one_in (r, 4)) {
         account = 8 + (int)draw (r, 5);
         bool reopen = one_in (r, 2);
-        s->req = req_new (&r->rig, reopen ? LEDGER_ACCOUNT_REOPEN : LEDGER_ACCOUNT_CLOSE, "nui://t/agency/f");
+        s->req = req_new (&r->rig, reopen ? LEDGER_ACCOUNT_REOPEN : LEDGER_ACCOUNT_CLOSE,
+                          "nui://t/agency/f");
         s->req.close.name = model_account_name (account);
         s->req.close.reason = "";
         if (refused (r, s, -1, true))
@@ -306,8 +315,8 @@ void make_office (struct run *r, struct sent *s)
         s->req.site.set_procs = s->req.site.set_memory = s->req.site.set_overrun = true;
         s->req.site.site = prop_sites[site];
         s->req.site.claims = claims;
-        s->req.site.refunds = (struct ledger_refunds){policy.on, policy.cap * US_PER_S, policy.minimum,
-                                                      policy.window * US_PER_S};
+        s->req.site.refunds = (struct ledger_refunds){policy.on, policy.cap * US_PER_S,
+                                                      policy.minimum, policy.window * US_PER_S};
         if (refused (r, s, -1, true))
             return;
         model_site (m, site, claims, &policy, &given, s->want);
@@ -393,9 +402,10 @@ void make_recon (struct run *r, struct sent *s)
         if (looked & 1u << k)
             s->kind[s->req.recon.kind_count++] = (char *)(uintptr_t)kinds[k];
     for (int i = 0; i < count; i++) {
-        found[i] = (struct model_row){.kind = (int)draw (r, M_KINDS),
-                                      .job = (long long)draw (r, 2) * M_FINDINGS + i, /* none twice */
-                                      .amount = (long long)draw (r, 2)};
+        found[i] =
+            (struct model_row){.kind = (int)draw (r, M_KINDS),
+                               .job = (long long)draw (r, 2) * M_FINDINGS + i, /* none twice */
+                               .amount = (long long)draw (r, 2)};
         found[i].since = found[i].job % 6;
         s->finding[i] = (struct ledger_finding){.kind = kinds[found[i].kind],
                                                 .site_job = found_job[found[i].job],
@@ -411,4 +421,3 @@ void make_recon (struct run *r, struct sent *s)
         return;
     model_recon (m, site, found, count, looked, from, to, s->want);
 }
-

@@ -57,7 +57,7 @@ static void on_statement (void *arg, const struct err *err, const struct reader_
     for (uint32_t i = 0; i < s->line_count; i++) /* what moved nothing the model does not keep */
         if (s->line[i].posted || s->line[i].held)
             fprintf (reading->out, "%s %lld %lld; ", s->line[i].kind, (long long)s->line[i].posted,
-                 (long long)s->line[i].held);
+                     (long long)s->line[i].held);
     fprintf (reading->out, "opening %lld %lld closing %lld %lld granted %lld charged %lld",
              (long long)s->sum[READER_OPENING_POSTED], (long long)s->sum[READER_OPENING_HELD],
              (long long)s->sum[READER_CLOSING_POSTED], (long long)s->sum[READER_CLOSING_HELD],
@@ -128,9 +128,8 @@ struct question {
 
 static struct question draw_question (struct run *r)
 {
-    static const unsigned mask =
-        M_BY_USER | M_BY_PROJECT | M_BY_SITE | M_BY_ACCOUNT | M_BY_FUNDER | M_BY_GRANT | M_BY_QOS |
-        M_BY_MACHINE;
+    static const unsigned mask = M_BY_USER | M_BY_PROJECT | M_BY_SITE | M_BY_ACCOUNT | M_BY_FUNDER |
+                                 M_BY_GRANT | M_BY_QOS | M_BY_MACHINE;
     long long now = r->model->now;
     struct question q = {.what = (int)draw (r, READ_KINDS),
                          .user = one_in (r, 3) ? -1 : (int)draw (r, M_USERS),
@@ -213,7 +212,8 @@ static void bank_ask (struct run *r, const struct question *q, struct reading *r
 
 void prop_read (struct run *r)
 {
-    static const char *const name[READ_KINDS] = {"balance", "statement", "usage", "holds", "grant", "ends"};
+    static const char *const name[READ_KINDS] = {"balance", "statement", "usage",
+                                                 "holds",   "grant",     "ends"};
     struct question q = draw_question (r);
     struct reading bank, model;
     char text[200];

@@ -39,8 +39,7 @@ static bool coming (void *self, time_us *at, struct forward_job *out)
     return true;
 }
 
-static bool coming_known (void *self, time_us *at, struct forward_job *out,
-                          struct job_known *known)
+static bool coming_known (void *self, time_us *at, struct forward_job *out, struct job_known *known)
 {
     struct oracle *o = self;
     const struct engine_job *j = &o->trace->job[o->next];

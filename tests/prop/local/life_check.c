@@ -11,8 +11,12 @@ void life_check_question (struct life *l)
     struct req req = {.tasks = (uint32_t)life_pick (l, 1, 6)};
     struct who who = {.cred = {(uint32_t)life_pick (l, 1, 5), CRED_NONE, CRED_NONE, CRED_NONE, 0},
                       .procs = req.tasks};
-    struct query q = {.req_count = 1, .req = &req, .duration = life_pick (l, 1, 60) * US_PER_S,
-                      .until = TIME_US_MAX, .queue = true, .who = life_pick (l, 0, 1) ? &who : NULL};
+    struct query q = {.req_count = 1,
+                      .req = &req,
+                      .duration = life_pick (l, 1, 60) * US_PER_S,
+                      .until = TIME_US_MAX,
+                      .queue = true,
+                      .who = life_pick (l, 0, 1) ? &who : NULL};
     struct slot kept, fresh;
     struct arena *arena = arena_create (0);
     time_us at = l->now + life_pick (l, 0, 9) * US_PER_S;
@@ -38,8 +42,8 @@ struct use {
     time_us start, end;
     int64_t v[RES_MAX];
     uint32_t user, access;
-    int64_t procs; /* of its tasks, whatever else it keeps */
-    uint32_t job;    /* its place in the list of jobs and reservations */
+    int64_t procs;                 /* of its tasks, whatever else it keeps */
+    uint32_t job;                  /* its place in the list of jobs and reservations */
     const struct licence *licence; /* of the first placement of each */
     uint32_t licence_count;
 };
@@ -52,8 +56,9 @@ struct uses {
 
 static uint32_t sharing_of (const struct life *l, const struct req *req)
 {
-    return req->access ? req->access : l->policy->node_access ? (uint32_t)l->policy->node_access
-                                                              : ACCESS_SHARED;
+    return req->access              ? req->access
+           : l->policy->node_access ? (uint32_t)l->policy->node_access
+                                    : ACCESS_SHARED;
 }
 
 /* cred NULL: a reservation's. What a job of class 1 takes of initiators is its site's to know. */
@@ -69,8 +74,11 @@ static void uses_add (const struct life *l, struct uses *u, const struct req *re
         bool whole = r->exclusive || access >= ACCESS_SINGLEJOB;
         struct node_view node;
         struct use *one = &u->list[u->count++];
-        *one = (struct use){.node = a->item[i].node.v, .start = start, .end = end,
-                            .user = cred ? cred[CRED_USER] : 0, .access = access,
+        *one = (struct use){.node = a->item[i].node.v,
+                            .start = start,
+                            .end = end,
+                            .user = cred ? cred[CRED_USER] : 0,
+                            .access = access,
                             .procs = (int64_t)a->item[i].tasks * r->task.v[RES_PROCS],
                             .job = u->jobs};
         if (i == 0) {
@@ -79,8 +87,8 @@ static void uses_add (const struct life *l, struct uses *u, const struct req *re
         }
         assert_int_equal (cluster_node_get (c, a->item[i].node, &node, NULL), 0);
         for (uint32_t d = 0; d < l->dims; d++)
-            one->v[d] = whole ? node.spec.configured.v[d]
-                              : (int64_t)a->item[i].tasks * r->task.v[d];
+            one->v[d] =
+                whole ? node.spec.configured.v[d] : (int64_t)a->item[i].tasks * r->task.v[d];
         if (l->rich && !whole) {
             one->v[JOBS_COLUMN] = 1;
             for (uint32_t k = 0; k < i; k++)
@@ -104,11 +112,10 @@ static void uses_all (const struct life *l, struct uses *u)
     u->count = u->jobs = 0;
     for (uint32_t i = 0; i < c->run_count; i++) {
         const struct job *job = job_at (c, c->run[i].slot);
-        time_us end = job->limit_end > l->now ? job->limit_end
-                                              : l->now + l->policy->poll_interval;
+        time_us end = job->limit_end > l->now ? job->limit_end : l->now + l->policy->poll_interval;
         uint32_t from = u->count;
-        uses_add (l, u, job->spec.req, job->spec.cred, job->spec.licence,
-                  job->spec.licence_count, &job->allocation, l->now, end);
+        uses_add (l, u, job->spec.req, job->spec.cred, job->spec.licence, job->spec.licence_count,
+                  &job->allocation, l->now, end);
         /* Where it names a firm reservation it stands for whom that was made for. */
         for (; job->spec.reservation.v && from < u->count; from++)
             u->list[from].user = 0;
@@ -124,8 +131,8 @@ static void uses_all (const struct life *l, struct uses *u)
     for (uint32_t i = 0; i < c->rsv_count; i++) {
         const struct rsv_spec *spec = &c->rsv[i]->spec;
         if (spec->kind != RSV_ADMIN && spec->end > l->now)
-            uses_add (l, u, spec->req, spec->who ? spec->who->cred : NULL, spec->licence, spec->licence_count,
-                      &c->rsv[i]->allocation, spec->start, spec->end);
+            uses_add (l, u, spec->req, spec->who ? spec->who->cred : NULL, spec->licence,
+                      spec->licence_count, &c->rsv[i]->allocation, spec->start, spec->end);
     }
 }
 
@@ -166,8 +173,7 @@ static void check_node (const struct life *l, const struct uses *u, const struct
     for (uint32_t d = 0; d < l->dims; d++) {
         if (sum[d] > node.spec.configured.v[d])
             fail_msg ("node %u holds %lld of resource %d at %lld s, has %d", one->node,
-                      (long long)sum[d], d, (long long)(at / US_PER_S),
-                      node.spec.configured.v[d]);
+                      (long long)sum[d], d, (long long)(at / US_PER_S), node.spec.configured.v[d]);
     }
     if (l->rich && node.spec.max_jobs_per_user && one->user)
         assert_true (own_jobs <= node.spec.max_jobs_per_user);
@@ -259,10 +265,13 @@ static uint32_t taken_add (struct taken *list, uint32_t n, const struct job *job
                            const struct allocation *a, time_us start, time_us end, bool fresh)
 {
     for (uint32_t i = 0; i < a->count; i++)
-        list[n++] = (struct taken){
-            job, a->item[i].node.v,
-            a->item[i].tasks * (uint32_t)job->spec.req[a->item[i].req].task.v[RES_PROCS], start,
-            end, fresh};
+        list[n++] = (struct taken){job,
+                                   a->item[i].node.v,
+                                   a->item[i].tasks *
+                                       (uint32_t)job->spec.req[a->item[i].req].task.v[RES_PROCS],
+                                   start,
+                                   end,
+                                   fresh};
     return n;
 }
 

@@ -12,16 +12,16 @@ int64_t life_pick (struct life *l, int64_t low, int64_t high)
     return low + (int64_t)(trace_random (&l->seed) % (uint64_t)(high - low + 1));
 }
 
-#define BOTH(call)                                                                               \
-    do {                                                                                         \
-        struct err err_ = {0};                                                                   \
-        int rc_[2];                                                                              \
-        for (int t = 0; t < 2; t++) {                                                            \
-            struct cluster *c = l->twin[t];                                                      \
-            rc_[t] = (call);                                                                     \
-        }                                                                                        \
-        (void)err_;                                                                              \
-        assert_int_equal (rc_[0], rc_[1]);                                                       \
+#define BOTH(call)                                                                                 \
+    do {                                                                                           \
+        struct err err_ = {0};                                                                     \
+        int rc_[2];                                                                                \
+        for (int t = 0; t < 2; t++) {                                                              \
+            struct cluster *c = l->twin[t];                                                        \
+            rc_[t] = (call);                                                                       \
+        }                                                                                          \
+        (void)err_;                                                                                \
+        assert_int_equal (rc_[0], rc_[1]);                                                         \
     } while (0)
 
 /* PARCFG of the second partition. */
@@ -37,8 +37,8 @@ static void partition_limit (struct policy *p)
 void life_policy_make (struct life *l)
 {
     static const enum node_allocation how[] = {NODEALLOC_FIRSTAVAILABLE, NODEALLOC_LASTAVAILABLE,
-                                               NODEALLOC_MINRESOURCE, NODEALLOC_FASTEST,
-                                               NODEALLOC_PRIORITY, NODEALLOC_CPULOAD};
+                                               NODEALLOC_MINRESOURCE,    NODEALLOC_FASTEST,
+                                               NODEALLOC_PRIORITY,       NODEALLOC_CPULOAD};
     struct err err = {0};
     struct policy *p = policy_create (&l->names);
     struct policy_cred *any = policy_cred_edit (p, CRED_USER, CRED_DEFAULT);
@@ -46,12 +46,13 @@ void life_policy_make (struct life *l)
     l->policy = p;
     p->node_allocation = how[life_pick (l, 0, 5)];
     p->reservation_binding = life_pick (l, 0, 2) == 0 ? BINDING_LATE : BINDING_EARLY;
-    p->backfill_policy = (enum backfill_policy)(life_pick (l, 0, 3) == 3 ? BACKFILL_NONE
-                                                                    : life_pick (l, 0, 2));
+    p->backfill_policy =
+        (enum backfill_policy) (life_pick (l, 0, 3) == 3 ? BACKFILL_NONE : life_pick (l, 0, 2));
     p->backfill_metric = (enum backfill_metric)life_pick (l, 0, 5);
     p->backfill_window_order = (enum backfill_window_order)life_pick (l, 0, 1);
     p->backfill_depth = life_pick (l, 0, 4) == 0 ? 3 : 0;
-    p->reservation_policy = (enum reservation_policy)(life_pick (l, 0, 6) == 0 ? life_pick (l, 1, 2) : 0);
+    p->reservation_policy =
+        (enum reservation_policy) (life_pick (l, 0, 6) == 0 ? life_pick (l, 1, 2) : 0);
     if (life_pick (l, 0, 5) == 0) {
         p->bf_chunk_procs = 3;
         p->bf_chunk_duration = 20 * US_PER_S;
@@ -86,7 +87,8 @@ void life_policy_make (struct life *l)
                                                         NODEALLOC_LOCAL, NODEALLOC_PRIORITY};
             p->node_allocation = more[life_pick (l, 0, 3)];
         }
-        p->task_distribution = (enum task_distribution)(life_pick (l, 0, 1) ? life_pick (l, 0, 3) : 0);
+        p->task_distribution =
+            (enum task_distribution) (life_pick (l, 0, 1) ? life_pick (l, 0, 3) : 0);
         p->node_load_policy = (enum node_load_policy)life_pick (l, 0, 1);
         p->node_max_load_milli = 3000;
         p->use_machine_speed = life_pick (l, 0, 3) == 0;
@@ -120,7 +122,8 @@ void life_site_make (struct life *l)
     l->twin[1]->planner->plain_counts = true;
     l->twin[1]->planner->plain_room = l->policy->reservation_binding == BINDING_EARLY;
     for (uint32_t n = 0; n < l->nodes; n++) {
-        struct node_spec spec = {.partition = 1, .speed_ppm = (int32_t)life_pick (l, 1, 3) * 1000000,
+        struct node_spec spec = {.partition = 1,
+                                 .speed_ppm = (int32_t)life_pick (l, 1, 3) * 1000000,
                                  .priority = (int32_t)life_pick (l, 0, 3)};
         spec.configured.v[RES_PROCS] = l->unit ? 1 : (int32_t)life_pick (l, 1, 5);
         spec.configured.v[RES_MEM_MB] = (int32_t)life_pick (l, 2, 9);
@@ -170,8 +173,11 @@ static void job_submit (struct life *l)
 {
     struct licence licence[LICENCES];
     struct req req[2];
-    struct job_spec spec = {.id = {l->next_job++}, .submit = l->now, .not_before = TIME_US_NONE,
-                            .req = req, .req_count = 1};
+    struct job_spec spec = {.id = {l->next_job++},
+                            .submit = l->now,
+                            .not_before = TIME_US_NONE,
+                            .req = req,
+                            .req_count = 1};
 
     memset (req, 0, sizeof req);
     for (int r = 0; r < 2; r++) {
@@ -230,7 +236,9 @@ static uint32_t acl_make (struct life *l, struct acl_entry acl[ACL_MOST])
 
     for (uint32_t i = 0; i < count; i++) {
         int64_t kind = life_pick (l, 0, 5), how = life_pick (l, 0, 9);
-        acl[i] = (struct acl_entry){.type = kind < 4 ? CRED_USER : kind < 5 ? ACL_DURATION : ACL_PROCS,
+        acl[i] = (struct acl_entry){.type = kind < 4   ? CRED_USER
+                                            : kind < 5 ? ACL_DURATION
+                                                       : ACL_PROCS,
                                     .compare = ACL_LE,
                                     .affinity = affinity[life_pick (l, 0, 2)],
                                     .deny = how == 0,
@@ -269,9 +277,13 @@ static void rsv_make (struct life *l)
 {
     struct req req = {.tasks = (uint32_t)life_pick (l, 1, 4)};
     struct who who = {.cred = {(uint32_t)life_pick (l, 1, 5), CRED_NONE, CRED_NONE, CRED_NONE, 0},
-                      .walltime = life_pick (l, 5, 40) * US_PER_S, .procs = req.tasks};
-    struct query q = {.req_count = 1, .req = &req, .duration = who.walltime,
-                      .from = l->now + life_pick (l, 0, 40) * US_PER_S, .until = TIME_US_MAX,
+                      .walltime = life_pick (l, 5, 40) * US_PER_S,
+                      .procs = req.tasks};
+    struct query q = {.req_count = 1,
+                      .req = &req,
+                      .duration = who.walltime,
+                      .from = l->now + life_pick (l, 0, 40) * US_PER_S,
+                      .until = TIME_US_MAX,
                       .queue = life_pick (l, 0, 1) == 1};
     struct slot slot;
     bool granted;

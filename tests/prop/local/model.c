@@ -68,8 +68,7 @@ static int fit_through (const struct model *m, int n, const struct model_job *j,
 static void take (struct model *m, int n, const struct model_job *j, int tasks, int64_t start,
                   int64_t end, int owner)
 {
-    m->taken[m->taken_count] =
-        (struct taken){n, tasks * j->procs, tasks * j->mem, start, end};
+    m->taken[m->taken_count] = (struct taken){n, tasks * j->procs, tasks * j->mem, start, end};
     m->owner[m->taken_count++] = owner;
 }
 
@@ -194,9 +193,8 @@ static bool late_promise (struct model *m, int index)
 static bool try_now (struct model *m, int index, int64_t length)
 {
     int64_t end = plus (m->now, m->job[index].limit);
-    bool fits = m->rule->late
-                    ? late_place (m, index, m->now)
-                    : place (m, index, m->now, end, length ? plus (m->now, length) : end);
+    bool fits = m->rule->late ? late_place (m, index, m->now)
+                              : place (m, index, m->now, end, length ? plus (m->now, length) : end);
 
     if (fits)
         start (m, index);
@@ -247,8 +245,7 @@ static void fill (struct model *m, int64_t length)
     for (;;) {
         int best = -1;
         for (int i = 0; i < m->job_count; i++) {
-            if (m->state[i] != QUEUED || m->promised[i] ||
-                (length && m->job[i].limit > length))
+            if (m->state[i] != QUEUED || m->promised[i] || (length && m->job[i].limit > length))
                 continue;
             if (m->rule->backfill == MODEL_FIRSTFIT) {
                 (void)try_now (m, i, length);
@@ -357,8 +354,8 @@ static void end_job (struct model *m, int index)
     m->taken_count = m->taken_running = kept;
 }
 
-void model_run (const struct model_node *node, int node_count, struct model_job *job,
-                int job_count, const struct model_rule *rule)
+void model_run (const struct model_node *node, int node_count, struct model_job *job, int job_count,
+                const struct model_rule *rule)
 {
     struct model m = {node, node_count, job, job_count, rule, NULL, NULL, NULL, 0, 0, NULL, 0};
     size_t most = (size_t)(job_count + 1) * (size_t)(node_count + 1) + (size_t)rule->block_count;
@@ -389,7 +386,8 @@ void model_run (const struct model_node *node, int node_count, struct model_job 
             else if (m.state[i] == FUTURE && job[i].submit == next)
                 m.state[i] = QUEUED;
         }
-        while (pass (&m) && rule->block_count) { /* where there are reservations, until nobody starts */
+        while (pass (&m) &&
+               rule->block_count) { /* where there are reservations, until nobody starts */
         }
     }
     free (m.state);

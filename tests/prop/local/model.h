@@ -35,7 +35,7 @@ struct model_rule {
     int block_count;
 };
 
-void model_run (const struct model_node *node, int node_count, struct model_job *job,
-                int job_count, const struct model_rule *rule);
+void model_run (const struct model_node *node, int node_count, struct model_job *job, int job_count,
+                const struct model_rule *rule);
 
 #endif

@@ -85,9 +85,12 @@ static void arrives (struct life *l)
     j->req.tasks = 1 + draw (l, 2 * PROCS);
     j->req.task.v[RES_PROCS] = 1 + (int32_t)draw (l, 2);
     j->run = (duration_us)(1 + draw (l, 400)) * S;
-    j->spec = (struct job_spec){.id = {l->count}, .submit = l->now, .not_before = TIME_US_NONE,
+    j->spec = (struct job_spec){.id = {l->count},
+                                .submit = l->now,
+                                .not_before = TIME_US_NONE,
                                 .walltime_limit = j->run + (duration_us)draw (l, 300) * S,
-                                .req_count = 1, .req = &j->req};
+                                .req_count = 1,
+                                .req = &j->req};
     for (int k = 0; k < CRED_KINDS; k++)
         j->spec.cred[k] = CRED_NONE;
     j->spec.cred[CRED_QOS] = QOS_HIGH + draw (l, 3);
@@ -298,7 +301,9 @@ static void cancelled (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (requeued), cmocka_unit_test (suspended), cmocka_unit_test (checkpointed),
+        cmocka_unit_test (requeued),
+        cmocka_unit_test (suspended),
+        cmocka_unit_test (checkpointed),
         cmocka_unit_test (cancelled),
     };
 

@@ -53,7 +53,8 @@ static void check_no_delay (struct life *l)
     struct plan again;
     struct err err = {0};
 
-    if (l->policy->sub_weight[PRIO_BYPASS] != 0 || single_used (l) || l->policy->partitions_limited ||
+    if (l->policy->sub_weight[PRIO_BYPASS] != 0 || single_used (l) ||
+        l->policy->partitions_limited ||
         policy_cred (l->policy, CRED_USER, CRED_DEFAULT)->limits.active_mask != 0)
         goto done;
     assert_int_equal (plan_compute (l->twin[1], l->now, arena, &again, &err), 0);
@@ -110,8 +111,12 @@ static void pass (struct life *l)
 
 static void live (uint64_t seed, bool rich)
 {
-    struct life life = {.seed = seed, .next_job = 1, .next_rsv = 1, .now = 1000 * US_PER_S,
-                        .rich = rich, .dims = rich ? RICH_DIMS : DIMS};
+    struct life life = {.seed = seed,
+                        .next_job = 1,
+                        .next_rsv = 1,
+                        .now = 1000 * US_PER_S,
+                        .rich = rich,
+                        .dims = rich ? RICH_DIMS : DIMS};
     struct life *l = &life;
 
     cred_names_init (&l->names);
@@ -156,7 +161,9 @@ static void lives (bool rich)
     if (!from && !many && !rich)
         live (816, rich); /* two reservations, one after the other, admit who runs through both */
     if (!from && !many && !rich)
-        live (951, rich); /* what is known of a shape for good, and its access class has another number */
+        live (
+            951,
+            rich); /* what is known of a shape for good, and its access class has another number */
     print_message ("\n");
 }
 

@@ -38,9 +38,12 @@ static struct scene scene_make (uint64_t seed)
     s.rule.backfill = (enum model_backfill)pick (&seed, 0, 2);
     s.rule.depth = pick (&seed, 0, 1) ? 1 : pick (&seed, 0, 1) ? (int)pick (&seed, 2, 5) : 1000;
     s.rule.longest_first = pick (&seed, 0, 3) == 0;
-    s.rule.block_count = !s.rule.late && pick (&seed, 0, 2) == 0 ? (int)pick (&seed, 1, s.node_count) : 0;
-    for (int b = 0; b < s.rule.block_count; b++) { /* each on a node of its own; some without an end */
-        s.block[b] = (struct model_block){b, pick (&seed, 0, 3) ? pick (&seed, 0, 200) : 0, INT64_MAX};
+    s.rule.block_count =
+        !s.rule.late && pick (&seed, 0, 2) == 0 ? (int)pick (&seed, 1, s.node_count) : 0;
+    for (int b = 0; b < s.rule.block_count;
+         b++) { /* each on a node of its own; some without an end */
+        s.block[b] =
+            (struct model_block){b, pick (&seed, 0, 3) ? pick (&seed, 0, 200) : 0, INT64_MAX};
         if (pick (&seed, 0, 1))
             s.block[b].end = s.block[b].start + pick (&seed, 1, 80);
     }
@@ -76,8 +79,8 @@ static struct policy *policy_of (const struct scene *s, const struct cred_names 
     static const enum backfill_policy how[] = {BACKFILL_NONE, BACKFILL_FIRSTFIT, BACKFILL_BESTFIT};
     struct err err = {0};
     struct policy *policy =
-        trace_policy (names, how[s->rule.backfill],
-                      s->rule.late ? BINDING_LATE : BINDING_EARLY, (uint32_t)s->rule.depth);
+        trace_policy (names, how[s->rule.backfill], s->rule.late ? BINDING_LATE : BINDING_EARLY,
+                      (uint32_t)s->rule.depth);
 
     if (s->rule.longest_first)
         policy->backfill_window_order = BFWINDOW_LONGESTFIRST;
@@ -102,9 +105,13 @@ static int scene_furnish (void *self, struct cluster *cluster, time_us now, stru
         struct req req = {.tasks = (uint32_t)s->node[block->node].procs};
         struct placement item = {{(uint32_t)block->node}, req.tasks, 0};
         struct allocation on = {1, &item};
-        struct rsv_spec rsv = {.id = {1000 + (uint64_t)b}, .kind = RSV_ADMIN, .req_count = 1, .req = &req,
+        struct rsv_spec rsv = {.id = {1000 + (uint64_t)b},
+                               .kind = RSV_ADMIN,
+                               .req_count = 1,
+                               .req = &req,
                                .start = block->start * US_PER_S,
-                               .end = block->end == INT64_MAX ? TIME_US_MAX : block->end * US_PER_S};
+                               .end =
+                                   block->end == INT64_MAX ? TIME_US_MAX : block->end * US_PER_S};
         req.task.v[RES_PROCS] = 1;
         rc = cluster_rsv_create (cluster, &rsv, &on, 0, err);
     }
@@ -125,7 +132,9 @@ static void scene_engine (const struct scene *s, const struct policy *policy,
     uint32_t copies[NODES];
     struct req req[JOBS];
     struct engine_job job[JOBS];
-    struct engine_setup setup = {.policy = policy, .node = node, .node_copies = copies,
+    struct engine_setup setup = {.policy = policy,
+                                 .node = node,
+                                 .node_copies = copies,
                                  .node_group_count = (uint32_t)s->node_count};
     struct engine_summary summary;
     struct engine_site site = {.self = (void *)s, .furnish = scene_furnish, .roll = scene_roll};

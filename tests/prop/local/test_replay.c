@@ -20,7 +20,7 @@ struct replay {
     enum reservation_binding binding;
     uint32_t depth;
     bool pass_per_event;
-    uint64_t allowed; /* jobs that may differ */
+    uint64_t allowed;   /* jobs that may differ */
     double mean_within; /* of the mean wait, where jobs may differ */
 };
 
@@ -37,20 +37,20 @@ static const struct replay equal[] = {
     {"KTH-SP2", 0, "KTH-SP2-easy.pyss-sbacpad22", BACKFILL_FIRSTFIT, BINDING_LATE, 1, false, 0, 0},
     {"CTC-SP2-first20000", 0, "CTC-SP2-first20000-easy.pyss-sbacpad22", BACKFILL_FIRSTFIT,
      BINDING_LATE, 1, false, 0, 0},
-    {"HPC2N-first20000", 0, "HPC2N-first20000-easy.pyss-sbacpad22", BACKFILL_FIRSTFIT,
-     BINDING_LATE, 1, false, 0, 0},
+    {"HPC2N-first20000", 0, "HPC2N-first20000-easy.pyss-sbacpad22", BACKFILL_FIRSTFIT, BINDING_LATE,
+     1, false, 0, 0},
     {"SDSC-BLUE-first5000", 0, "SDSC-BLUE-first5000-easy.pyss-sbacpad22", BACKFILL_FIRSTFIT,
      BINDING_LATE, 1, false, 0, 0},
     {"KTH-SP2", 20000, "KTH-SP2-first20000-firstfit.maui", BACKFILL_FIRSTFIT, BINDING_EARLY, 1,
      false, 0, 0},
-    {"KTH-SP2", 20000, "KTH-SP2-first20000-bestfit.maui", BACKFILL_BESTFIT, BINDING_EARLY, 1,
+    {"KTH-SP2", 20000, "KTH-SP2-first20000-bestfit.maui", BACKFILL_BESTFIT, BINDING_EARLY, 1, false,
+     0, 0},
+    {"KTH-SP2", 5000, "KTH-SP2-first5000-firstfit-depth4.maui", BACKFILL_FIRSTFIT, BINDING_EARLY, 4,
      false, 0, 0},
-    {"KTH-SP2", 5000, "KTH-SP2-first5000-firstfit-depth4.maui", BACKFILL_FIRSTFIT, BINDING_EARLY,
-     4, false, 0, 0},
-    {"CTC-SP2-first20000", 0, "CTC-SP2-first20000-firstfit.maui", BACKFILL_FIRSTFIT,
-     BINDING_EARLY, 1, false, 0, 0},
-    {"CTC-SP2-first20000", 0, "CTC-SP2-first20000-bestfit.maui", BACKFILL_BESTFIT, BINDING_EARLY,
+    {"CTC-SP2-first20000", 0, "CTC-SP2-first20000-firstfit.maui", BACKFILL_FIRSTFIT, BINDING_EARLY,
      1, false, 0, 0},
+    {"CTC-SP2-first20000", 0, "CTC-SP2-first20000-bestfit.maui", BACKFILL_BESTFIT, BINDING_EARLY, 1,
+     false, 0, 0},
 };
 
 /* Conservative backfill. The other simulator makes a pass after each end and each arrival, and in each
@@ -168,8 +168,8 @@ static void explain (const struct trace *trace, const struct engine_result *resu
             next_by = d->index;
         }
     }
-    printf ("  %llu at instants of several events, %llu in their wake\n",
-            (unsigned long long)roots, (unsigned long long)(n - roots));
+    printf ("  %llu at instants of several events, %llu in their wake\n", (unsigned long long)roots,
+            (unsigned long long)(n - roots));
     free (list);
 }
 
@@ -193,8 +193,8 @@ static bool replay_compare (const struct replay *r, const char *log, const char 
             first = trace.job[i].number;
     }
     printf ("%-46s %llu of %llu differ, mean wait %.1f s, theirs %.1f s\n", r->expected,
-            (unsigned long long)differ, (unsigned long long)trace.count,
-            wait / (double)trace.count, wait_expected / (double)trace.count);
+            (unsigned long long)differ, (unsigned long long)trace.count, wait / (double)trace.count,
+            wait_expected / (double)trace.count);
     if (r->allowed)
         explain (&trace, result, start, differ);
     if (differ > r->allowed)

@@ -26,9 +26,9 @@ struct site {
     struct cluster *twin[2];
     struct arena *arena[2];
     struct plan plan[2];
-    int from, to; /* of the twins, that hear of what happens */
+    int from, to;              /* of the twins, that hear of what happens */
     uint64_t beside, given_up; /* jobs that came during a pass, passes that an event ended */
-    struct job_id refused; /* in the last pass; 0: none */
+    struct job_id refused;     /* in the last pass; 0: none */
     uint64_t next_job;
     uint32_t nodeset;
     bool guarded;
@@ -318,8 +318,8 @@ static void go_on (struct site *s, time_us to, bool punctual)
 static void live (uint64_t seed, bool guarded, uint64_t seen[5])
 {
     int32_t licence[LICENCES] = {2, 3, 9};
-    struct site site = {.seed = seed, .next_job = 1, .now = 1000 * US_PER_S, .guarded = guarded,
-                        .to = 2};
+    struct site site = {
+        .seed = seed, .next_job = 1, .now = 1000 * US_PER_S, .guarded = guarded, .to = 2};
     struct site *s = &site;
     bool punctual;
 
@@ -372,11 +372,11 @@ static void lives (bool guarded)
         print_message ("\rseed %llu ", (unsigned long long)seed);
         live (seed, guarded, seen);
     }
-    print_message ("%llu promises as they were, %llu on other nodes, %llu made anew; %llu jobs came "
-                   "during a pass, %llu passes were given up\n",
-                   (unsigned long long)seen[0], (unsigned long long)seen[1],
-                   (unsigned long long)seen[2], (unsigned long long)seen[3],
-                   (unsigned long long)seen[4]);
+    print_message (
+        "%llu promises as they were, %llu on other nodes, %llu made anew; %llu jobs came "
+        "during a pass, %llu passes were given up\n",
+        (unsigned long long)seen[0], (unsigned long long)seen[1], (unsigned long long)seen[2],
+        (unsigned long long)seen[3], (unsigned long long)seen[4]);
     if (count > 20) {
         assert_true (seen[0] > count * 50);
         assert_true (seen[1] > count);

@@ -137,8 +137,11 @@ struct engine_result *trace_run (const struct trace *trace, const struct policy 
                                  bool pass_per_event, struct engine_summary *summary)
 {
     struct node_spec node = {.partition = 1, .speed_ppm = 1000000};
-    struct engine_setup setup = {.policy = policy, .node = &node, .node_copies = &trace->procs,
-                                 .node_group_count = 1, .pass_per_event = pass_per_event};
+    struct engine_setup setup = {.policy = policy,
+                                 .node = &node,
+                                 .node_copies = &trace->procs,
+                                 .node_group_count = 1,
+                                 .pass_per_event = pass_per_event};
     struct engine_result *result = calloc (trace->count + 1, sizeof *result);
     struct err err = {0};
 

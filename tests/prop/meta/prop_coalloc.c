@@ -22,7 +22,7 @@ enum { SITES = 3, PARTS = 3, JOBS = 2, MSGS_MAX = 4096, HOLDS_MAX = 4096, TXNS_M
 
 #define MS INT64_C (1000)
 #define SEC US_PER_S
-#define HEAL (300 * SEC)       /* from here on nothing is lost and nobody crashes */
+#define HEAL (300 * SEC) /* from here on nothing is lost and nobody crashes */
 #define GIVE_UP (4 * 3600 * SEC)
 
 static uint64_t seed_now;
@@ -57,7 +57,16 @@ static bool chance (uint32_t percent)
         }                                                                                          \
     } while (0)
 
-enum hold_state { H_PREPARED = 1, H_FIRM, H_STARTING, H_RUNNING, H_ENDED, H_EXPIRED, H_TOMB, H_RELEASED };
+enum hold_state {
+    H_PREPARED = 1,
+    H_FIRM,
+    H_STARTING,
+    H_RUNNING,
+    H_ENDED,
+    H_EXPIRED,
+    H_TOMB,
+    H_RELEASED
+};
 
 struct hold {
     uint32_t job, part, attempt, site;
@@ -68,7 +77,17 @@ struct hold {
     duration_us lease_end;
 };
 
-enum msg_kind { M_REQUEST, M_REPLY, M_TIMEOUT, M_WAKE, M_RESTART, M_REPORT, M_QUERY_DONE, M_CANCEL, M_DECIDED };
+enum msg_kind {
+    M_REQUEST,
+    M_REPLY,
+    M_TIMEOUT,
+    M_WAKE,
+    M_RESTART,
+    M_REPORT,
+    M_QUERY_DONE,
+    M_CANCEL,
+    M_DECIDED
+};
 
 struct msg {
     time_us at;
@@ -95,11 +114,11 @@ struct txn {
 };
 
 struct job {
-    struct coalloc_record *mem;  /* NULL while the coordinator is down */
+    struct coalloc_record *mem; /* NULL while the coordinator is down */
     struct coalloc_record *disk;
-    uint64_t life;               /* grows with each restart */
+    uint64_t life; /* grows with each restart */
     uint64_t wake_life;
-    uint64_t answered[64];       /* ring of calls that were answered */
+    uint64_t answered[64]; /* ring of calls that were answered */
 };
 
 struct world {
@@ -114,12 +133,14 @@ struct world {
     struct job job[JOBS];
     time_us site_down_until[SITES];
     uint32_t capacity[SITES];
-    uint32_t loss, crash, taken; /* taken: how often what is firm is taken away, or cannot be started there */
+    uint32_t loss, crash,
+        taken; /* taken: how often what is firm is taken away, or cannot be started there */
     struct coalloc_policy policy;
 };
 
 static struct world w;
-static uint64_t stat_repaired, stat_completed, stat_refused, stat_cancelled, stat_failed, stat_tries, stat_expired;
+static uint64_t stat_repaired, stat_completed, stat_refused, stat_cancelled, stat_failed,
+    stat_tries, stat_expired;
 
 static struct msg *post (time_us at, enum msg_kind kind, uint32_t job)
 {
@@ -271,7 +292,9 @@ static void site_commit (const struct msg *m, struct msg *r)
         h->was_firm = true;
         txn_find (h->txn)->ever_firm[h->part] = true;
     }
-    r->outcome = h->was_firm ? COALLOC_FIRM : h->state == H_TOMB ? COALLOC_ABORTED : COALLOC_EXPIRED;
+    r->outcome = h->was_firm          ? COALLOC_FIRM
+                 : h->state == H_TOMB ? COALLOC_ABORTED
+                                      : COALLOC_EXPIRED;
     CHECK (!(h->refused_commit && r->outcome == COALLOC_FIRM), "(iv) COMMIT changed its answer");
     if (r->outcome != COALLOC_FIRM)
         h->refused_commit = true;
@@ -381,17 +404,25 @@ static void send_part (uint32_t j, const struct coalloc_action *action)
 {
     const struct coalloc_record *record = w.job[j].mem;
     const struct coalloc_part *part = &record->part[action->part];
-    struct msg m = {.kind = M_REQUEST, .what = action->kind, .job = j, .part = action->part,
-                    .attempt = action->attempt, .txn = txn_of (record), .life = w.job[j].life,
-                    .call = ++w.next_call, .site = (uint32_t)(part->site[1] - '0')};
+    struct msg m = {.kind = M_REQUEST,
+                    .what = action->kind,
+                    .job = j,
+                    .part = action->part,
+                    .attempt = action->attempt,
+                    .txn = txn_of (record),
+                    .life = w.job[j].life,
+                    .call = ++w.next_call,
+                    .site = (uint32_t)(part->site[1] - '0')};
     m.slot = record->slot_start;
     if (action->kind == COALLOC_DO_START) {
         m.slot = record->start_at;
         for (uint32_t p = 0; p < PARTS; p++) {
-            struct hold *h = hold_find (&(struct msg){.txn = m.txn, .part = p, .attempt = record->part[p].attempt});
+            struct hold *h = hold_find (
+                &(struct msg){.txn = m.txn, .part = p, .attempt = record->part[p].attempt});
             CHECK (h && h->was_firm && txn_find (m.txn)->ever_ready[p],
                    "START is sent, part %u was never firm and ready", p);
-            CHECK (h->site == (uint32_t)(record->part[p].site[1] - '0'), "part %u is firm at another site", p);
+            CHECK (h->site == (uint32_t)(record->part[p].site[1] - '0'),
+                   "part %u is firm at another site", p);
         }
     }
     if (action->kind == COALLOC_DO_COMMIT)
@@ -492,10 +523,15 @@ static void query_done (uint32_t j)
         part[p] = (struct choose_part){record->part[p].name, record->part[p].offset,
                                        record->part[p].walltime};
         for (uint32_t s = 0; s < SITES && coalloc_seeks (record, p); s++)
-            offer[problem.offer_count++] = (struct choose_offer){
-                .part = p, .site = s, .procs = 1, .site_procs = w.capacity[s],
-                .price = 1 + (credit_micro)rnd_below (5), .not_before = TIME_US_NONE,
-                .starts = &starts[s], .start_count = 1};
+            offer[problem.offer_count++] =
+                (struct choose_offer){.part = p,
+                                      .site = s,
+                                      .procs = 1,
+                                      .site_procs = w.capacity[s],
+                                      .price = 1 + (credit_micro)rnd_below (5),
+                                      .not_before = TIME_US_NONE,
+                                      .starts = &starts[s],
+                                      .start_count = 1};
     }
     event.u.queried.problem = &problem;
     event.u.queried.site_name = names;
@@ -568,8 +604,8 @@ static void report (uint32_t j)
         if (!w.job[j].mem || h->attempt != w.job[j].mem->part[h->part].attempt)
             continue; /* of before it was prepared anew */
         memcpy (txn, &h->txn, sizeof h->txn);
-        struct coalloc_event event = {.kind = COALLOC_EV_RUNNING, .part = h->part,
-                                      .attempt = h->attempt, .transaction = txn};
+        struct coalloc_event event = {
+            .kind = COALLOC_EV_RUNNING, .part = h->part, .attempt = h->attempt, .transaction = txn};
         if (h->state == H_ENDED) {
             event.kind = COALLOC_EV_PART_ENDED;
             event.u.ended.outcome = COALLOC_COMPLETED;
@@ -647,11 +683,19 @@ static void world_begin (uint64_t seed)
     w.loss = (uint32_t)rnd_below (30);
     w.crash = (uint32_t)rnd_below (6);
     w.taken = chance (50) ? 0 : (uint32_t)rnd_below (20);
-    w.policy = (struct coalloc_policy){
-        .lease = (5 + (duration_us)rnd_below (25)) * SEC, .lease_margin = SEC, .lead = 2 * SEC,
-        .start_margin = SEC / 2, .barrier_timeout = 20 * SEC, .prepare_timeout = 12 * SEC,
-        .backoff_max = 10 * SEC, .wait_site_down = 5 * SEC, .resend_first = 200 * MS,
-        .resend_max = 10 * SEC, .age_unit = 60 * SEC, .tries_max = 40, .reprepares_max = 2};
+    w.policy = (struct coalloc_policy){.lease = (5 + (duration_us)rnd_below (25)) * SEC,
+                                       .lease_margin = SEC,
+                                       .lead = 2 * SEC,
+                                       .start_margin = SEC / 2,
+                                       .barrier_timeout = 20 * SEC,
+                                       .prepare_timeout = 12 * SEC,
+                                       .backoff_max = 10 * SEC,
+                                       .wait_site_down = 5 * SEC,
+                                       .resend_first = 200 * MS,
+                                       .resend_max = 10 * SEC,
+                                       .age_unit = 60 * SEC,
+                                       .tries_max = 40,
+                                       .reprepares_max = 2};
     for (uint32_t s = 0; s < SITES; s++)
         w.capacity[s] = 1 + (uint32_t)rnd_below (2);
     for (uint32_t j = 0; j < JOBS; j++) {
@@ -745,7 +789,8 @@ int main (int argc, char **argv)
     for (uint64_t s = first; s < first + seeds; s++)
         run_seed (s);
     printf ("%" PRIu64 " seeds: %" PRIu64 " completed, %" PRIu64 " refused, %" PRIu64
-            " cancelled, %" PRIu64 " failed; %" PRIu64 " tries, %" PRIu64 " leases ended, %" PRIu64 " repairs\n",
+            " cancelled, %" PRIu64 " failed; %" PRIu64 " tries, %" PRIu64 " leases ended, %" PRIu64
+            " repairs\n",
             seeds, stat_completed, stat_refused, stat_cancelled, stat_failed, stat_tries,
             stat_expired, stat_repaired);
     return 0;

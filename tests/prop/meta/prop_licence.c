@@ -56,14 +56,16 @@ static void against_counting (void)
     uint32_t count = below (JOBS + 1);
     for (uint32_t i = 0; i < count; i++) {
         time_us begin = (time_us)below (SPAN) - 10;
-        b[i] = (struct licence_booking){below (KINDS), 1 + below (4), begin, begin + below (20), 1 + below (8),
-                                        below (2), below (4) == 0};
+        b[i] = (struct licence_booking){below (KINDS),      1 + below (4), begin,
+                                        begin + below (20), 1 + below (8), below (2),
+                                        below (4) == 0};
     }
     struct licence_need need = {below (KINDS), 1 + below (6), 1 + below (12)};
     duration_us walltime = 1 + below (15);
     uint64_t except = below (3) ? 0 : 1 + below (8);
     time_us from = below (10), until = from + below (SPAN);
-    uint32_t n = licence_starts (b, count, except, &need, walltime, from, until, scratch, out, STARTS);
+    uint32_t n =
+        licence_starts (b, count, except, &need, walltime, from, until, scratch, out, STARTS);
     for (uint32_t i = 1; i < n; i++)
         CHECK (out[i - 1].end < out[i].begin, "intervals overlap or are out of order");
     for (time_us s = from - 2; s <= until + 2; s++) {
@@ -76,13 +78,14 @@ static void against_counting (void)
     struct choose_interval window[2] = {{from, from + 5}, {from + 9, until}};
     uint32_t m = licence_both (out, n, window, 2, both, STARTS);
     for (time_us s = from; s <= until; s++)
-        CHECK (inside (both, m, s) == (inside (out, n, s) && inside (window, 2, s)), "intersection at %lld",
-               (long long)s);
+        CHECK (inside (both, m, s) == (inside (out, n, s) && inside (window, 2, s)),
+               "intersection at %lld", (long long)s);
     uint32_t steps = licence_steps (b, count, need.licence, from, scratch, step, 2 * JOBS + 1);
     for (uint32_t i = 0; i < steps; i++)
-        for (time_us t = step[i].from; t < (i + 1 < steps ? step[i + 1].from : step[i].from + SPAN); t++)
-            CHECK (booked_at (b, count, need.licence, 0, t, false) == step[i].booked, "step at %lld",
-                   (long long)t);
+        for (time_us t = step[i].from; t < (i + 1 < steps ? step[i + 1].from : step[i].from + SPAN);
+             t++)
+            CHECK (booked_at (b, count, need.licence, 0, t, false) == step[i].booked,
+                   "step at %lld", (long long)t);
 }
 
 /* ---- a life of jobs */
@@ -135,7 +138,8 @@ static void book (struct job *job, uint32_t i, const uint32_t *total, time_us no
     duration_us walltime = (1 + below (30)) * US_PER_S;
     if (!licence_starts (b, count, 0, &need, walltime, now, now + 3600 * US_PER_S, scratch, out, 1))
         return;
-    job[i].memory = (struct known){BOOKED, {kind, need.count, out[0].begin, 0, i + 1, false, false}, walltime};
+    job[i].memory =
+        (struct known){BOOKED, {kind, need.count, out[0].begin, 0, i + 1, false, false}, walltime};
 }
 
 /* What the plan says is not asked again; only whether it fits now. */

@@ -17,19 +17,19 @@ struct letter {
     bool answer, cast, granted;
     uint32_t from, to;
     uint64_t ballot, version;
-    uint32_t state;  /* cast; or of the answer to a question */
+    uint32_t state; /* cast; or of the answer to a question */
     struct vote vote;
 };
 
 /* A member: what it has on disk, and what it wants. */
 struct member {
     struct vote vote;
-    uint32_t state;     /* 0: none */
-    bool leader;        /* as far as it knows, itself; on disk */
+    uint32_t state; /* 0: none */
+    bool leader;    /* as far as it knows, itself; on disk */
     uint64_t has[QUORUM_MEMBERS_MAX];
     bool asks;
     struct inquiry inquiry;
-    uint32_t best;      /* the state that goes on, where it is newer than its own is then */
+    uint32_t best; /* the state that goes on, where it is newer than its own is then */
 };
 
 static struct {
@@ -96,7 +96,9 @@ static void to_others (uint32_t self, struct letter letter)
 static void cast (uint32_t self)
 {
     const struct member *m = &w.member[self];
-    to_others (self, (struct letter){.cast = true, .ballot = m->vote.accepted, .version = m->vote.version,
+    to_others (self, (struct letter){.cast = true,
+                                     .ballot = m->vote.accepted,
+                                     .version = m->vote.version,
                                      .state = m->state});
 }
 
@@ -136,7 +138,8 @@ static void heard (uint32_t self, const struct letter *letter)
     }
     if (!m->asks)
         return;
-    bool enough = inquiry_heard (&m->inquiry, letter->from, letter->ballot, letter->granted, &letter->vote, &best);
+    bool enough = inquiry_heard (&m->inquiry, letter->from, letter->ballot, letter->granted,
+                                 &letter->vote, &best);
     if (best)
         m->best = letter->from == self ? 0 : letter->state;
     if (!enough || m->vote.promised > m->inquiry.ballot) /* to another since */
@@ -181,7 +184,8 @@ static void answer (const struct letter *letter)
     back.from = letter->to;
     back.to = letter->from;
     /* Who leads promises nobody. */
-    back.granted = (letter->cast || !m->leader) && vote_take (&m->vote, letter->ballot, letter->cast, letter->version);
+    back.granted = (letter->cast || !m->leader) &&
+                   vote_take (&m->vote, letter->ballot, letter->cast, letter->version);
     if (back.granted && letter->cast && vote_newer (&m->vote, &before)) {
         m->state = letter->state;
         m->leader = m->asks = false;
@@ -265,7 +269,8 @@ int main (int argc, char **argv)
     uint64_t first = argc > 2 ? strtoull (argv[2], NULL, 10) : 1;
     for (uint64_t seed = first; seed < first + seeds; seed++)
         world (seed);
-    printf ("%" PRIu64 " worlds: %" PRIu64 " states acted on, %" PRIu64 " times taken over, %" PRIu64 " crashes\n", seeds,
-            acts, takes, crashes);
+    printf ("%" PRIu64 " worlds: %" PRIu64 " states acted on, %" PRIu64
+            " times taken over, %" PRIu64 " crashes\n",
+            seeds, acts, takes, crashes);
     return acts && takes && crashes ? 0 : 1;
 }

@@ -11,7 +11,7 @@ void bankcli_config (struct bankd *d, const char *who);
 /* stdout and stderr together in out; returns the exit code, -1 where it ended otherwise. */
 int bankcli_run (struct bankd *d, char *out, size_t size, const char *who, const char *words);
 /* Fails the test for another exit code, or where `part` is not printed. */
-void bankcli_says (struct bankd *d, char *out, size_t size, const char *who, const char *words, int code,
-                   const char *part);
+void bankcli_says (struct bankd *d, char *out, size_t size, const char *who, const char *words,
+                   int code, const char *part);
 
 #endif

@@ -46,12 +46,13 @@ static void write_config (const struct bankd *d, const char *database, const cha
     snprintf (path, sizeof (path), "%s/nui-bank.cfg", d->dir);
     FILE *f = fopen (path, "w");
     assert (f);
-    fprintf (f,
-             "GRID test\nLISTEN 127.0.0.1:0\nPORTFILE port\nPIDFILE pid\nLOGFILE bank.log\n"
-             "STATEDIR state\nCA ca.pem\nCRL ca.crl\nCERT bank.pem\nKEY bank.key\nDATABASE %s\n%s%s",
-             database, more,
-             /* most tests do not wait for their jobs */
-             strstr (more, "CHARGETOLERANCE") ? "" : "CHARGETOLERANCE 1:00:00:00\n");
+    fprintf (
+        f,
+        "GRID test\nLISTEN 127.0.0.1:0\nPORTFILE port\nPIDFILE pid\nLOGFILE bank.log\n"
+        "STATEDIR state\nCA ca.pem\nCRL ca.crl\nCERT bank.pem\nKEY bank.key\nDATABASE %s\n%s%s",
+        database, more,
+        /* most tests do not wait for their jobs */
+        strstr (more, "CHARGETOLERANCE") ? "" : "CHARGETOLERANCE 1:00:00:00\n");
     fclose (f);
 }
 
@@ -188,7 +189,8 @@ static const struct handover_key *handover_key_of (struct bankd *d)
     struct bankd_reply reply = call_as_is (d, WHO_META, "HandoverKey", &request.base);
     if (reply.err.code)
         return NULL;
-    const Nui__Bank__V1__HandoverKey *key = ((Nui__Bank__V1__HandoverKeyReply *)reply.message)->keys[0];
+    const Nui__Bank__V1__HandoverKey *key =
+        ((Nui__Bank__V1__HandoverKeyReply *)reply.message)->keys[0];
     assert (key->secret.len == sizeof (d->key.bytes));
     memcpy (d->key.bytes, key->secret.data, sizeof (d->key.bytes));
     d->key.number = key->key;
@@ -196,15 +198,21 @@ static const struct handover_key *handover_key_of (struct bankd *d)
     return &d->key;
 }
 
-Nui__Common__V1__HandOver *bankd_handover (struct bankd *d, const Nui__Common__V1__Envelope *envelope, const char *part,
-                                           const char *site, time_us expires, struct arena *arena)
+Nui__Common__V1__HandOver *bankd_handover (struct bankd *d,
+                                           const Nui__Common__V1__Envelope *envelope,
+                                           const char *part, const char *site, time_us expires,
+                                           struct arena *arena)
 {
     const struct handover_key *key = handover_key_of (d);
-    Nui__Common__V1__Job *job = nui__common__v1__job__unpack (NULL, envelope->body.len, envelope->body.data);
+    Nui__Common__V1__Job *job =
+        nui__common__v1__job__unpack (NULL, envelope->body.len, envelope->body.data);
     Nui__Common__V1__HandOver *out = NULL;
     if (key && job) {
-        struct handover about = {.grid = "test", .metascheduler = tlsid_self (d->id[WHO_META])->name, .site = site,
-                                 .component = *part ? part : job->components[0]->name, .uuid = job->uuid};
+        struct handover about = {.grid = "test",
+                                 .metascheduler = tlsid_self (d->id[WHO_META])->name,
+                                 .site = site,
+                                 .component = *part ? part : job->components[0]->name,
+                                 .uuid = job->uuid};
         sha256 (envelope->body.data, envelope->body.len, about.hash);
         out = handover_seal (key, &about, expires, arena);
     }
@@ -239,8 +247,8 @@ struct bankd_reply bankd_call (struct bankd *d, enum bankd_who who, const char *
         return call_as_is (d, who, method, request);
     struct arena *arena = arena_create (0);
     given = **envelope;
-    given.handover = bankd_handover (d, &given, hold ? h.component : c.component, tlsid_self (d->id[who])->name,
-                                     INT64_MAX, arena);
+    given.handover = bankd_handover (d, &given, hold ? h.component : c.component,
+                                     tlsid_self (d->id[who])->name, INT64_MAX, arena);
     *envelope = &given;
     struct bankd_reply reply = call_as_is (d, who, method, hold ? &h.base : &c.base);
     arena_destroy (arena);
@@ -266,8 +274,9 @@ Nui__Common__V1__Envelope *bankd_sign (struct bankd *d, enum bankd_who who,
                                        const struct bankd_job *job)
 {
     Nui__Common__V1__Job m = NUI__COMMON__V1__JOB__INIT;
-    Nui__Common__V1__Component c = NUI__COMMON__V1__COMPONENT__INIT, other = NUI__COMMON__V1__COMPONENT__INIT,
-                                 *components[] = {&c, &other};
+    Nui__Common__V1__Component c = NUI__COMMON__V1__COMPONENT__INIT,
+                               other = NUI__COMMON__V1__COMPONENT__INIT,
+                               *components[] = {&c, &other};
     Nui__Common__V1__Req r = NUI__COMMON__V1__REQ__INIT, *reqs[] = {&r};
     Nui__Common__V1__Retry retry = NUI__COMMON__V1__RETRY__INIT;
     Nui__Common__V1__Envelope *out = NULL;
@@ -348,7 +357,8 @@ void bankd_hear (struct bankd_heard *heard, char config_out[512])
     fprintf (f, "#!/bin/sh\necho \"$1|$2|$3|$NUI_GRID\" >> %s/heard\n", heard->place);
     fclose (f);
     chmod (path, 0700);
-    snprintf (config_out, 512, "NOTIFICATIONPROGRAM %s\nNOTIFICATIONACCOUNT %s\n", path, getpwuid (geteuid ())->pw_name);
+    snprintf (config_out, 512, "NOTIFICATIONPROGRAM %s\nNOTIFICATIONACCOUNT %s\n", path,
+              getpwuid (geteuid ())->pw_name);
 }
 
 void bankd_wait_heard (const struct bankd_heard *heard, const char *part, int count)

@@ -58,8 +58,10 @@ struct bankd_reply {
 struct bankd_reply bankd_call (struct bankd *d, enum bankd_who who, const char *method,
                                const ProtobufCMessage *request);
 /* Of the envelope's part ("": its first) to the site, by the key of WHO_META; in the arena. */
-Nui__Common__V1__HandOver *bankd_handover (struct bankd *d, const Nui__Common__V1__Envelope *envelope, const char *part,
-                                           const char *site, time_us expires, struct arena *arena);
+Nui__Common__V1__HandOver *bankd_handover (struct bankd *d,
+                                           const Nui__Common__V1__Envelope *envelope,
+                                           const char *part, const char *site, time_us expires,
+                                           struct arena *arena);
 /* The envelope gets one, of its first part, which goes with envelope_free. */
 void bankd_hand_over (struct bankd *d, Nui__Common__V1__Envelope *envelope, const char *site);
 void bankd_reply_free (struct bankd_reply *reply);
@@ -75,15 +77,15 @@ struct bankd_job {
     const char *submitter; /* NULL: the signer's */
     int64_t memory_mb;     /* of its one task */
     uint32_t gpus;
-    const char *quote; /* NULL: none */
+    const char *quote;   /* NULL: none */
     const char *licence; /* NULL: none */
-    bool two;          /* components */
+    bool two;            /* components */
     uint32_t retries;
-    int64_t age_us;    /* since it was signed */
-    uint32_t procs;    /* of its one task; 0: 8 */
+    int64_t age_us;                   /* since it was signed */
+    uint32_t procs;                   /* of its one task; 0: 8 */
     uint32_t tasks, nodes, procs_max; /* tasks 0: one */
-    const char *grid;  /* NULL: the test's */
-    const char *flag;  /* NULL: none */
+    const char *grid;                 /* NULL: the test's */
+    const char *flag;                 /* NULL: none */
 };
 Nui__Common__V1__Envelope *bankd_sign (struct bankd *d, enum bankd_who who,
                                        const struct bankd_job *job);

@@ -75,7 +75,8 @@ static void on_state (void *arg, bool up, const char *why)
     (void)why;
     rig->up = up;
     if (up)
-        committer_clock_accept (rig->committer); /* a test's time of its own, whatever PostgreSQL's clock says */
+        committer_clock_accept (
+            rig->committer); /* a test's time of its own, whatever PostgreSQL's clock says */
 }
 
 /* A signature that anyone can make: the rig's tests are not about keys. */
@@ -139,7 +140,8 @@ static void on_tick (evutil_socket_t fd, short what, void *arg)
 }
 
 /* Runs the loop until what `is` says of arg is want; false after so many seconds. */
-static bool run_until (struct bankrig *rig, bool (*is) (const void *arg), const void *arg, bool want, int seconds)
+static bool run_until (struct bankrig *rig, bool (*is) (const void *arg), const void *arg,
+                       bool want, int seconds)
 {
     struct event *tick = event_new (rig->base, -1, EV_PERSIST, on_tick, NULL);
     struct timeval tv = {0, 10000};

@@ -24,8 +24,9 @@ void bankrig_encode (void *arg, const struct ledger_request *req, const struct l
                      struct strbuf *bytes);
 
 void bankrig_open (struct bankrig *rig, const char *conninfo);
-bool bankrig_wait_up (struct bankrig *rig, bool up);     /* false after 120 s */
-bool bankrig_wait_second (struct bankrig *rig, bool up); /* the second connection; false after 30 s */
+bool bankrig_wait_up (struct bankrig *rig, bool up); /* false after 120 s */
+bool bankrig_wait_second (struct bankrig *rig,
+                          bool up); /* the second connection; false after 30 s */
 void bankrig_close (struct bankrig *rig);
 /* Every rig's clock is so far ahead of the machine's, from now on. */
 void bankrig_clock_shift (duration_us shift);

@@ -9,9 +9,9 @@
 struct world {
     struct pg_fixture *pg;
     struct bankd d;
-    PGconn *sql; /* as the owner of the schema */
+    PGconn *sql;              /* as the owner of the schema */
     struct bankd_heard heard; /* where the test asked for it: bankd_hear */
-    int jobs;    /* that the test has named so far */
+    int jobs;                 /* that the test has named so far */
 };
 
 int world_up (void **state);

@@ -14,7 +14,15 @@
 #include "tests/unit/bank/bankrig.h"
 #include "tests/unit/bank/pg_fixture.h"
 
-enum { REQUESTS = 2500, JOBS = 2000, NEAR = 300, ACCOUNTS = 4, USERS = 2, BURST = 60, FLIGHT = 200 };
+enum {
+    REQUESTS = 2500,
+    JOBS = 2000,
+    NEAR = 300,
+    ACCOUNTS = 4,
+    USERS = 2,
+    BURST = 60,
+    FLIGHT = 200
+};
 
 static const char *const account[ACCOUNTS] = {"a", "b", "c", "d"};
 static const char *const user[USERS] = {"nui://test/user/alice", "nui://test/user/bob"};
@@ -31,7 +39,8 @@ struct stream {
     char hold[REQUESTS][32]; /* that a request names */
     struct answer one[REQUESTS], many[REQUESTS];
     struct job job[JOBS];
-    bool wild; /* much of what makes batches be decided again; without it more of them go beside one another */
+    bool
+        wild; /* much of what makes batches be decided again; without it more of them go beside one another */
 };
 
 struct ledger {
@@ -63,7 +72,8 @@ static void open_ledger (struct ledger *l, struct pg_fixture *pg, const char *na
     for (int i = 0; i < ACCOUNTS * USERS; i++) { /* all is known now */
         char name_of[32];
         snprintf (name_of, sizeof (name_of), "first.%d", i);
-        must (l, req_hold (&l->rig, "alpha", name_of, account[i % ACCOUNTS], user[i / ACCOUNTS], 1, 10));
+        must (l, req_hold (&l->rig, "alpha", name_of, account[i % ACCOUNTS], user[i / ACCOUNTS], 1,
+                           10));
     }
 }
 
@@ -75,8 +85,8 @@ static int below (struct stream *s, int n)
 static void make_hold (struct stream *s, struct ledger *l, int i, struct job *job)
 {
     struct ledger_request *req = &s->req[i];
-    *req = req_hold (&l->rig, "alpha", job->name, account[below (s, ACCOUNTS)], user[below (s, USERS)], 1,
-                     10 + below (s, 40));
+    *req = req_hold (&l->rig, "alpha", job->name, account[below (s, ACCOUNTS)],
+                     user[below (s, USERS)], 1, 10 + below (s, 40));
     if (below (s, s->wild ? 4 : 40) == 0) { /* of few signed jobs: many are replays */
         struct ledger_hold_ask *ask = &req->hold;
         ask_sign (ask);
@@ -104,7 +114,8 @@ static void make (struct stream *s, struct ledger *l, int i)
         s->req[i] = req_release (&l->rig, "alpha", s->hold[i]);
     } else if (luck < 500 && *job->hold) {
         job->seconds += 1 + below (s, 20);
-        s->req[i] = req_charge (&l->rig, "alpha", job->name, s->hold[i], 1, job->start, job->seconds, below (s, 3) == 0);
+        s->req[i] = req_charge (&l->rig, "alpha", job->name, s->hold[i], 1, job->start,
+                                job->seconds, below (s, 3) == 0);
     } else {
         make_hold (s, l, i, job);
     }
@@ -177,18 +188,20 @@ static void as_one_at_a_time (uint64_t seed, struct pg_fixture *pg, uint64_t *be
     open_ledger (&many, pg, "many");
     many_at_a_time (s, &many);
     for (int i = 0; i < REQUESTS; i++)
-        if (strcmp (s->one[i].text, s->many[i].text) != 0 || s->one[i].err.code != s->many[i].err.code) {
-            print_error ("seed %llu, request %d (%s): %s%s, many at a time %s%s\n", (unsigned long long)seed, i,
-                         ledger_kind_name (s->req[i].kind), s->one[i].text, s->one[i].err.text, s->many[i].text,
-                         s->many[i].err.text);
+        if (strcmp (s->one[i].text, s->many[i].text) != 0 ||
+            s->one[i].err.code != s->many[i].err.code) {
+            print_error ("seed %llu, request %d (%s): %s%s, many at a time %s%s\n",
+                         (unsigned long long)seed, i, ledger_kind_name (s->req[i].kind),
+                         s->one[i].text, s->one[i].err.text, s->many[i].text, s->many[i].err.text);
             fail ();
         }
     PGconn *a = pg_fixture_connect (one.conninfo), *b = pg_fixture_connect (many.conninfo);
     for (size_t i = 0; i < sizeof (books) / sizeof (books[0]); i++)
         same (a, b, books[i]);
     struct committer_stats stats = committer_stats (many.rig.committer);
-    printf ("seed %llu: %llu batches, %llu beside another, %llu given back\n", (unsigned long long)seed,
-            (unsigned long long)stats.batches, (unsigned long long)stats.beside, (unsigned long long)stats.retries);
+    printf ("seed %llu: %llu batches, %llu beside another, %llu given back\n",
+            (unsigned long long)seed, (unsigned long long)stats.batches,
+            (unsigned long long)stats.beside, (unsigned long long)stats.retries);
     *beside += stats.beside;
     PQfinish (a);
     PQfinish (b);
@@ -200,7 +213,8 @@ static void as_one_at_a_time (uint64_t seed, struct pg_fixture *pg, uint64_t *be
 static void random_streams (void **state)
 {
     const char *first = getenv ("NUI_BESIDE_SEED"), *count = getenv ("NUI_BESIDE_SEEDS");
-    uint64_t from = first ? strtoull (first, NULL, 10) : 1, seeds = count ? strtoull (count, NULL, 10) : 3, beside = 0;
+    uint64_t from = first ? strtoull (first, NULL, 10) : 1,
+             seeds = count ? strtoull (count, NULL, 10) : 3, beside = 0;
     (void)state;
     for (uint64_t i = 0; i < seeds; i++) {
         struct pg_fixture *pg = pg_fixture_start (false);

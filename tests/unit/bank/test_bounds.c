@@ -51,8 +51,8 @@ struct ask {
 };
 
 /* The hold's id, or "" where it is refused for words. */
-static void hold (struct world *w, Nui__Common__V1__Envelope *envelope, struct ask ask, const char *words,
-                  char id[32])
+static void hold (struct world *w, Nui__Common__V1__Envelope *envelope, struct ask ask,
+                  const char *words, char id[32])
 {
     Nui__Bank__V1__HoldRequest m = NUI__BANK__V1__HOLD_REQUEST__INIT;
     uint8_t key[16];
@@ -80,8 +80,8 @@ static void hold (struct world *w, Nui__Common__V1__Envelope *envelope, struct a
 }
 
 /* What a charge took in all, and of it is disputed. */
-static void charge (struct world *w, Nui__Common__V1__Envelope *envelope, struct ask ask, int64_t charged,
-                    int64_t disputed)
+static void charge (struct world *w, Nui__Common__V1__Envelope *envelope, struct ask ask,
+                    int64_t charged, int64_t disputed)
 {
     Nui__Bank__V1__ChargeRequest m = NUI__BANK__V1__CHARGE_REQUEST__INIT;
     uint8_t key[16];
@@ -103,8 +103,8 @@ static void charge (struct world *w, Nui__Common__V1__Envelope *envelope, struct
     const Nui__Bank__V1__ChargeReply *r = (void *)reply.message;
     if (r->charged_micro != charged * CREDIT || r->disputed_micro != disputed * CREDIT)
         fail_msg ("%s: charged %.6f, disputed %.6f; wanted %lld and %lld", ask.job,
-                  (double)r->charged_micro / CREDIT, (double)r->disputed_micro / CREDIT, (long long)charged,
-                  (long long)disputed);
+                  (double)r->charged_micro / CREDIT, (double)r->disputed_micro / CREDIT,
+                  (long long)charged, (long long)disputed);
     bankd_reply_free (&reply);
 }
 
@@ -142,9 +142,10 @@ static void site_set (struct world *w, uint64_t node_procs, int64_t overrun_s)
 static void paid (struct world *w, int64_t credits)
 {
     assert_int_equal (credits * CREDIT,
-                      pg_fixture_number (w->sql, "SELECT sum (granted - posted) FROM bank.balance b JOIN "
-                                                 "bank.allocation l ON l.id = b.allocation_id JOIN bank.account a "
-                                                 "ON a.id = l.account_id WHERE a.project_id IS NOT NULL"));
+                      pg_fixture_number (
+                          w->sql, "SELECT sum (granted - posted) FROM bank.balance b JOIN "
+                                  "bank.allocation l ON l.id = b.allocation_id JOIN bank.account a "
+                                  "ON a.id = l.account_id WHERE a.project_id IS NOT NULL"));
 }
 
 static void again (struct world *w)
@@ -158,7 +159,8 @@ static void again (struct world *w)
 static void processors (void **state)
 {
     struct world *w = *state;
-    Nui__Common__V1__Envelope *job = sign (w, (struct bankd_job){.procs = 1, .walltime_us = 60 * US_PER_S});
+    Nui__Common__V1__Envelope *job =
+        sign (w, (struct bankd_job){.procs = 1, .walltime_us = 60 * US_PER_S});
     char id[32];
     hold (w, job, (struct ask){.job = "alpha.1", .procs = 1000, .seconds = 60},
           "BeyondSigned: 1000 processors asked, the user signed for at most 1", id);
@@ -207,8 +209,10 @@ static void whole_nodes (void **state)
     struct world *w = *state;
     char id[32];
     Nui__Common__V1__Envelope *loose = sign (w, (struct bankd_job){.procs = 2, .tasks = 10}),
-                              *nodes = sign (w, (struct bankd_job){.procs = 1, .tasks = 8, .nodes = 4}),
-                              *accepts = sign (w, (struct bankd_job){.procs = 1, .tasks = 2, .procs_max = 12});
+                              *nodes =
+                                  sign (w, (struct bankd_job){.procs = 1, .tasks = 8, .nodes = 4}),
+                              *accepts = sign (
+                                  w, (struct bankd_job){.procs = 1, .tasks = 2, .procs_max = 12});
     hold (w, loose, (struct ask){.job = "alpha.1", .procs = 21, .seconds = 60}, "at most 20", id);
     hold (w, accepts, (struct ask){.job = "alpha.3", .procs = 13, .seconds = 60}, "at most 12", id);
     site_set (w, 16, 0);
@@ -228,8 +232,9 @@ static void whole_nodes (void **state)
 static void longer (void **state)
 {
     struct world *w = *state;
-    Nui__Common__V1__Envelope *job = sign (
-        w, (struct bankd_job){.procs = 2, .walltime_us = 1000 * US_PER_S, .cost_max_micro = 1000 * CREDIT});
+    Nui__Common__V1__Envelope *job =
+        sign (w, (struct bankd_job){
+                     .procs = 2, .walltime_us = 1000 * US_PER_S, .cost_max_micro = 1000 * CREDIT});
     char id[32];
     hold (w, job, (struct ask){.job = "alpha.1", .procs = 2, .seconds = 100}, "", id);
     again (w);
@@ -249,9 +254,12 @@ static void cost (void **state)
     Nui__Common__V1__Envelope *job = sign (w, two);
     char a[32], b[32];
     hold (w, job, (struct ask){.job = "alpha.1", .procs = 2, .seconds = 150}, "", a);
-    hold (w, job, (struct ask){.job = "alpha.2", .part = "other", .procs = 2, .seconds = 101},
-          "CostExceeded: costs 202 credits, the job allows at most 500, 300 of them for what it has had", b);
-    hold (w, job, (struct ask){.job = "alpha.2", .part = "other", .procs = 2, .seconds = 100}, "", b);
+    hold (
+        w, job, (struct ask){.job = "alpha.2", .part = "other", .procs = 2, .seconds = 101},
+        "CostExceeded: costs 202 credits, the job allows at most 500, 300 of them for what it has had",
+        b);
+    hold (w, job, (struct ask){.job = "alpha.2", .part = "other", .procs = 2, .seconds = 100}, "",
+          b);
     extend (w, b, 101, "costs 502 credits, the job allows at most 500, 300 of them");
     extend (w, a, 151, "at most 500, 200 of them for what it has had");
     charge (w, NULL, (struct ask){.job = "alpha.1", .hold = a, .procs = 2, .seconds = 50}, 100, 0);
@@ -260,11 +268,14 @@ static void cost (void **state)
 
     job = sign (w, retried);
     hold (w, job, (struct ask){.job = "alpha.11", .procs = 2, .seconds = 100}, "", a);
-    charge (w, NULL, (struct ask){.job = "alpha.11", .hold = a, .procs = 2, .seconds = 100, .failed = true}, 200, 0);
+    charge (w, NULL,
+            (struct ask){.job = "alpha.11", .hold = a, .procs = 2, .seconds = 100, .failed = true},
+            200, 0);
     again (w);
     hold (w, job, (struct ask){.job = "alpha.12", .procs = 2, .seconds = 151}, "CostExceeded", a);
     /* Without a hold likewise: what is beyond is disputed. */
-    charge (w, job, (struct ask){.job = "alpha.13", .procs = 2, .seconds = 100, .failed = true}, 200, 0);
+    charge (w, job, (struct ask){.job = "alpha.13", .procs = 2, .seconds = 100, .failed = true},
+            200, 0);
     charge (w, job, (struct ask){.job = "alpha.14", .procs = 2, .seconds = 100}, 200, 100);
     envelope_free (job);
     paid (w, 100 + 500);
@@ -273,7 +284,8 @@ static void cost (void **state)
 static int64_t rows (struct world *w, const char *where)
 {
     char sql[512];
-    snprintf (sql, sizeof (sql), "SELECT count (*) FROM bank.recon_row r WHERE class = 'DISPUTED' AND %s", where);
+    snprintf (sql, sizeof (sql),
+              "SELECT count (*) FROM bank.recon_row r WHERE class = 'DISPUTED' AND %s", where);
     return pg_fixture_number (w->sql, sql);
 }
 
@@ -320,23 +332,34 @@ static void settle (struct world *w)
 static void beyond_its_hold (void **state)
 {
     struct world *w = *state;
-    Nui__Common__V1__Envelope *job = sign (w, (struct bankd_job){.procs = 1, .walltime_us = 60 * US_PER_S});
+    Nui__Common__V1__Envelope *job =
+        sign (w, (struct bankd_job){.procs = 1, .walltime_us = 60 * US_PER_S});
     char id[32];
     hold (w, job, (struct ask){.job = "alpha.1", .procs = 1, .seconds = 60}, "", id);
-    charge (w, NULL, (struct ask){.job = "alpha.1", .hold = id, .procs = 1000, .seconds = DAY - 10}, 86390000,
-            86390000 - 60);
+    charge (w, NULL, (struct ask){.job = "alpha.1", .hold = id, .procs = 1000, .seconds = DAY - 10},
+            86390000, 86390000 - 60);
     paid (w, 60);
-    assert_int_equal (1, rows (w, "site = 'alpha' AND site_job = 'alpha.1' AND hold = 'hold.1' AND account = 'rich' "
-                                  "AND identity = 'nui://test/user/alice' AND bank_ps = 60000000 AND "
-                                  "note LIKE '%1000 processors, 1 are allowed%'"));
-    assert_int_equal (1, pg_fixture_number (w->sql, "SELECT count (*) FROM bank.op WHERE kind = 'charge' AND "
-                                                    "note LIKE '%of which 86389940 credits are disputed, beyond what "
-                                                    "was signed: ran 23:59:50, 00:01:00 are allowed, 1000 processors%'"));
-    bankd_wait_heard (&w->heard, "ReconOpen|alpha|rows of reconciliation with site alpha are nobody's (1; nui reconcile list), "
-                                 "the first: ran 23:59:50, 00:01:00 are allowed", 1);
+    assert_int_equal (
+        1,
+        rows (w, "site = 'alpha' AND site_job = 'alpha.1' AND hold = 'hold.1' AND account = 'rich' "
+                 "AND identity = 'nui://test/user/alice' AND bank_ps = 60000000 AND "
+                 "note LIKE '%1000 processors, 1 are allowed%'"));
+    assert_int_equal (
+        1, pg_fixture_number (w->sql,
+                              "SELECT count (*) FROM bank.op WHERE kind = 'charge' AND "
+                              "note LIKE '%of which 86389940 credits are disputed, beyond what "
+                              "was signed: ran 23:59:50, 00:01:00 are allowed, 1000 processors%'"));
+    bankd_wait_heard (
+        &w->heard,
+        "ReconOpen|alpha|rows of reconciliation with site alpha are nobody's (1; nui reconcile list), "
+        "the first: ran 23:59:50, 00:01:00 are allowed",
+        1);
     settle (w);
     paid (w, 60);
-    bankd_wait_heard (&w->heard, "ReconOwned|alpha|every row of reconciliation with site alpha has an owner or is closed|test", 1);
+    bankd_wait_heard (
+        &w->heard,
+        "ReconOwned|alpha|every row of reconciliation with site alpha has an owner or is closed|test",
+        1);
     bankd_wait_heard (&w->heard, "|", 2);
     envelope_free (job);
 }
@@ -345,14 +368,20 @@ static void beyond_its_hold (void **state)
 static void overrun (void **state)
 {
     struct world *w = *state;
-    Nui__Common__V1__Envelope *job = sign (w, (struct bankd_job){.procs = 2, .walltime_us = 60 * US_PER_S});
+    Nui__Common__V1__Envelope *job =
+        sign (w, (struct bankd_job){.procs = 2, .walltime_us = 60 * US_PER_S});
     char id[32];
     site_set (w, 0, 30);
     hold (w, job, (struct ask){.job = "alpha.1", .procs = 2, .seconds = 60}, "", id);
-    charge (w, NULL, (struct ask){.job = "alpha.1", .hold = id, .procs = 2, .seconds = 80, .partial = true}, 160, 0);
+    charge (w, NULL,
+            (struct ask){.job = "alpha.1", .hold = id, .procs = 2, .seconds = 80, .partial = true},
+            160, 0);
     again (w);
-    charge (w, NULL, (struct ask){.job = "alpha.1", .hold = id, .procs = 2, .seconds = 100, .partial = true}, 40, 20);
-    charge (w, NULL, (struct ask){.job = "alpha.1", .hold = id, .procs = 2, .seconds = 110}, 20, 20);
+    charge (w, NULL,
+            (struct ask){.job = "alpha.1", .hold = id, .procs = 2, .seconds = 100, .partial = true},
+            40, 20);
+    charge (w, NULL, (struct ask){.job = "alpha.1", .hold = id, .procs = 2, .seconds = 110}, 20,
+            20);
     paid (w, 180);
     assert_int_equal (2, rows (w, "true"));
     envelope_free (job);
@@ -363,17 +392,18 @@ static void unheld (void **state)
 {
     struct world *w = *state;
     const char *sites[] = {"beta"};
-    Nui__Common__V1__Envelope *elsewhere =
-                                  sign (w, (struct bankd_job){.procs = 1, .sites = sites, .site_count = 1}),
-                              *job = sign (w, (struct bankd_job){.procs = 1, .walltime_us = 60 * US_PER_S}),
-                              *part = sign (w, (struct bankd_job){.procs = 1}),
-                              *foreign = sign (w, (struct bankd_job){.procs = 1, .grid = "elsewhere"});
+    Nui__Common__V1__Envelope
+        *elsewhere = sign (w, (struct bankd_job){.procs = 1, .sites = sites, .site_count = 1}),
+        *job = sign (w, (struct bankd_job){.procs = 1, .walltime_us = 60 * US_PER_S}),
+        *part = sign (w, (struct bankd_job){.procs = 1}),
+        *foreign = sign (w, (struct bankd_job){.procs = 1, .grid = "elsewhere"});
     char names[3][32], id[32];
     for (int i = 0; i < 3; i++) {
         snprintf (names[i], sizeof (names[i]), "alpha.%d", i + 1);
         charge (w, elsewhere, (struct ask){.job = names[i], .procs = 1, .seconds = 50}, 50, 50);
     }
-    charge (w, part, (struct ask){.job = "alpha.4", .part = "third", .procs = 1, .seconds = 50}, 50, 50);
+    charge (w, part, (struct ask){.job = "alpha.4", .part = "third", .procs = 1, .seconds = 50}, 50,
+            50);
     charge (w, foreign, (struct ask){.job = "alpha.5", .procs = 1, .seconds = 50}, 50, 50);
     paid (w, 0);
     assert_int_equal (5, rows (w, "account = 'bank:suspense' AND bank_ps = 0"));
@@ -382,7 +412,8 @@ static void unheld (void **state)
     paid (w, 60);
     again (w);
     charge (w, job, (struct ask){.job = "alpha.7", .procs = 1, .seconds = 50}, 50, 50);
-    charge (w, job, (struct ask){.job = "alpha.6", .procs = 1, .seconds = 50, .incarnation = 1}, 50, 50);
+    charge (w, job, (struct ask){.job = "alpha.6", .procs = 1, .seconds = 50, .incarnation = 1}, 50,
+            50);
     hold (w, job, (struct ask){.job = "alpha.8", .procs = 1, .seconds = 50}, "RunsUsedUp", id);
     paid (w, 60);
     envelope_free (elsewhere);
@@ -407,10 +438,15 @@ static void unheld_unsigned (void **state)
     w->d.keep_envelopes = true;
     charge (w, kept, (struct ask){.job = "alpha.1", .procs = 1, .seconds = 50}, 50, 50);
     w->d.keep_envelopes = false;
-    assert_int_equal (1, rows (w, "account = 'bank:suspense' AND bank_ps = 0 AND site_job = 'alpha.1' AND note LIKE '%hand%'"));
+    assert_int_equal (
+        1,
+        rows (
+            w,
+            "account = 'bank:suspense' AND bank_ps = 0 AND site_job = 'alpha.1' AND note LIKE '%hand%'"));
     charge (w, foreign, (struct ask){.job = "alpha.2", .procs = 1, .seconds = 50}, 50, 50);
-    assert_int_equal (1, rows (w, "account = 'bank:suspense' AND bank_ps = 0 AND site_job = 'alpha.2' AND "
-                                  "identity = 'nui://test/site/alpha' AND note LIKE 'no user''s signature: %'"));
+    assert_int_equal (
+        1, rows (w, "account = 'bank:suspense' AND bank_ps = 0 AND site_job = 'alpha.2' AND "
+                    "identity = 'nui://test/site/alpha' AND note LIKE 'no user''s signature: %'"));
     paid (w, 0);
     /* The signed one with its hand-over, later, is the user's. */
     charge (w, kept, (struct ask){.job = "alpha.3", .procs = 1, .seconds = 50}, 50, 0);
@@ -446,8 +482,10 @@ static void used_up (void **state)
     Nui__Common__V1__Envelope *job = sign (w, (struct bankd_job){.procs = 2});
     char id[32];
     hold (w, job, (struct ask){.job = "alpha.1", .procs = 2, .seconds = 100}, "", id);
-    charge (w, job, (struct ask){.job = "beta.1", .procs = 2, .seconds = 100}, 250, 250); /* it is held at alpha */
-    charge (w, NULL, (struct ask){.job = "alpha.1", .hold = id, .procs = 2, .seconds = 100}, 200, 0);
+    charge (w, job, (struct ask){.job = "beta.1", .procs = 2, .seconds = 100}, 250,
+            250); /* it is held at alpha */
+    charge (w, NULL, (struct ask){.job = "alpha.1", .hold = id, .procs = 2, .seconds = 100}, 200,
+            0);
     charge (w, job, (struct ask){.job = "alpha.2", .procs = 2, .seconds = 100}, 200, 200);
     paid (w, 200);
     envelope_free (job);
@@ -465,8 +503,10 @@ static void incarnations (void **state)
     hold (w, well, (struct ask){.job = "alpha.1", .procs = 1, .seconds = 10}, "", id);
     charge (w, NULL, (struct ask){.job = "alpha.1", .hold = id, .procs = 1, .seconds = 10}, 10, 0);
     for (uint32_t i = 1; i < 3; i++)
-        hold (w, well, (struct ask){.job = "alpha.1", .procs = 1, .seconds = 10, .incarnation = i},
-              "RunsUsedUp: part main of this signed job has ended well as often as its user signed for (1)", id);
+        hold (
+            w, well, (struct ask){.job = "alpha.1", .procs = 1, .seconds = 10, .incarnation = i},
+            "RunsUsedUp: part main of this signed job has ended well as often as its user signed for (1)",
+            id);
     struct ask run = {.job = "alpha.2", .procs = 1, .seconds = 10, .failed = true};
     for (; run.incarnation <= 16; run.incarnation++) {
         hold (w, evicted, run, "", id);
@@ -474,7 +514,9 @@ static void incarnations (void **state)
         charge (w, NULL, run, 10, 0);
     }
     again (w);
-    hold (w, evicted, run, "RunsUsedUp: site alpha has started part main of this signed job 17 times: it may 17", id);
+    hold (w, evicted, run,
+          "RunsUsedUp: site alpha has started part main of this signed job 17 times: it may 17",
+          id);
     run = (struct ask){.job = "alpha.3", .procs = 1, .seconds = 10, .failed = true};
     hold (w, once, run, "", id);
     run.hold = id;
@@ -490,23 +532,29 @@ static void incarnations (void **state)
 static void clocks (void **state)
 {
     struct world *w = *state;
-    Nui__Common__V1__Envelope *job = sign (w, (struct bankd_job){.procs = 1}),
-                              *ahead = sign (w, (struct bankd_job){.procs = 1, .age_us = 1000 * US_PER_S}),
-                              *expired = sign (w, (struct bankd_job){.procs = 1,
-                                                                     .age_us = 1000 * US_PER_S,
-                                                                     .expires_us = clock_now_us () - 500 * US_PER_S}),
-                              *late = sign (w, (struct bankd_job){.procs = 1, .age_us = 1000 * US_PER_S});
+    Nui__Common__V1__Envelope
+        *job = sign (w, (struct bankd_job){.procs = 1}),
+        *ahead = sign (w, (struct bankd_job){.procs = 1, .age_us = 1000 * US_PER_S}),
+        *expired = sign (w, (struct bankd_job){.procs = 1,
+                                               .age_us = 1000 * US_PER_S,
+                                               .expires_us = clock_now_us () - 500 * US_PER_S}),
+        *late = sign (w, (struct bankd_job){.procs = 1, .age_us = 1000 * US_PER_S});
     char id[32];
     /* An hour before its hold, for an hour: of that at most the minute that clocks may differ by. */
     hold (w, job, (struct ask){.job = "alpha.1", .procs = 1, .seconds = 7200}, "", id);
-    charge (w, NULL, (struct ask){.job = "alpha.1", .hold = id, .procs = 1, .seconds = 3000, .ago = 3600}, 3000,
-            3000);
+    charge (w, NULL,
+            (struct ask){.job = "alpha.1", .hold = id, .procs = 1, .seconds = 3000, .ago = 3600},
+            3000, 3000);
     paid (w, 0);
     assert_int_equal (1, rows (w, "note LIKE 'began 0%before its hold'"));
-    charge (w, expired, (struct ask){.job = "alpha.2", .procs = 1, .seconds = 50, .ago = 100}, 50, 50);
-    charge (w, expired, (struct ask){.job = "alpha.3", .procs = 1, .seconds = 50, .ago = 600}, 50, 0);
-    charge (w, late, (struct ask){.job = "alpha.4", .procs = 1, .seconds = 50, .ago = 5000}, 50, 50);
-    paid (w, 0); /* not disputed, but older than the site's rate: it waits on bank:suspense for that */
+    charge (w, expired, (struct ask){.job = "alpha.2", .procs = 1, .seconds = 50, .ago = 100}, 50,
+            50);
+    charge (w, expired, (struct ask){.job = "alpha.3", .procs = 1, .seconds = 50, .ago = 600}, 50,
+            0);
+    charge (w, late, (struct ask){.job = "alpha.4", .procs = 1, .seconds = 50, .ago = 5000}, 50,
+            50);
+    paid (w,
+          0); /* not disputed, but older than the site's rate: it waits on bank:suspense for that */
     Nui__Bank__V1__ChargeRequest m = NUI__BANK__V1__CHARGE_REQUEST__INIT;
     uint8_t key[16];
     m.key = bankd_key (&w->d, key);
@@ -534,7 +582,8 @@ static void clocks (void **state)
 /* A site's jobs are named after it: none can be charged as another's. */
 static void job_ids (void **state)
 {
-    static const char *const bad[] = {"beta.1", "alpha", "alpha.", "alpha.x", "alpha.01", "alphabet.1", "alpha.john.1"};
+    static const char *const bad[] = {"beta.1",   "alpha",      "alpha.",      "alpha.x",
+                                      "alpha.01", "alphabet.1", "alpha.john.1"};
     struct world *w = *state;
     uint8_t key[16];
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
@@ -555,7 +604,8 @@ static void job_ids (void **state)
     Nui__Bank__V1__SiteClaim claim = NUI__BANK__V1__SITE_CLAIM__INIT;
     claim.identity = TEXT (ALICE_URI);
     claim.account = TEXT ("phys");
-    Nui__Bank__V1__ChargeRequest idle = NUI__BANK__V1__CHARGE_REQUEST__INIT; /* what a reservation kept idle */
+    Nui__Bank__V1__ChargeRequest idle =
+        NUI__BANK__V1__CHARGE_REQUEST__INIT; /* what a reservation kept idle */
     idle.key = bankd_key (&w->d, key);
     idle.site_job_id = TEXT ("alpha.john.1");
     idle.component = TEXT ("idle");

@@ -83,7 +83,8 @@ static void printed_as_pdf (struct world *w)
     says (w, "nsf", words, 1, "weasyprint is not installed");
     assert_int_equal (-1, access (file, F_OK));
     setenv ("PATH", path, 1);
-    says (w, "nsf", "grant statement grant.1 --pdf /nowhere/page.pdf", 1, "cannot write /nowhere/page.pdf");
+    says (w, "nsf", "grant statement grant.1 --pdf /nowhere/page.pdf", 1,
+          "cannot write /nowhere/page.pdf");
     if (system ("command -v weasyprint >/dev/null") == 0) {
         says (w, "nsf", words, 0, "");
         FILE *f = fopen (file, "r");
@@ -137,10 +138,15 @@ static void setting_up (void **state)
     says (w, "ops", "site modify alpha --claims perhaps", 2, "yes|no");
     says (w, "ops", "site modify alpha --refund-cap 20000:00:00:00", 1, "ten years");
     says (w, "ops", "site modify alpha --refund-minimum -1", 2, "refund-minimum");
-    says (w, "ops", "site modify alpha --refunds yes --refund-cap 4:00:00 --refund-minimum 50 --refund-window "
-                    "14:00:00:00", 0, "site alpha gives back what it failed; bounds of refunds set");
-    says (w, "nsf", "site list --csv", 0, "at most what 14400 s cost, from 50 credits on, charged within 1209600 s");
-    says (w, "ops", "site modify alpha --refund-cap 0", 0, "site alpha has other bounds of refunds");
+    says (
+        w, "ops",
+        "site modify alpha --refunds yes --refund-cap 4:00:00 --refund-minimum 50 --refund-window "
+        "14:00:00:00",
+        0, "site alpha gives back what it failed; bounds of refunds set");
+    says (w, "nsf", "site list --csv", 0,
+          "at most what 14400 s cost, from 50 credits on, charged within 1209600 s");
+    says (w, "ops", "site modify alpha --refund-cap 0", 0,
+          "site alpha has other bounds of refunds");
     says (w, "nsf", "site list --csv", 0, "what it failed is given back, from 50 credits on");
     says (w, "ops", "site modify alpha --refunds no", 0, "keeps what it charged");
     says (w, "ops", "site modify alpha --claims yes", 0, "site alpha may name users");
@@ -353,12 +359,14 @@ static void granting (void **state)
           "nui hold:");
     says (w, "ops", "hold create -A tides --user lena -t 50 --part alpha/alpha.77", 2,
           "PROCESSORS");
-    says (w, "ops", "hold create -A tides --user lena -t 90 --part alpha/alpha.101/1 --part beta/beta.401/1",
-          1, "InsufficientFunds");
     says (w, "ops",
-          "hold create -A tides --user lena -t 10 --part alpha/alpha.101/2 --part beta/beta.401/2 --csv "
-          "--noheader",
-          0, "beta,25,tides,false,");
+          "hold create -A tides --user lena -t 90 --part alpha/alpha.101/1 --part beta/beta.401/1",
+          1, "InsufficientFunds");
+    says (
+        w, "ops",
+        "hold create -A tides --user lena -t 10 --part alpha/alpha.101/2 --part beta/beta.401/2 --csv "
+        "--noheader",
+        0, "beta,25,tides,false,");
     printed (w, "hold.", id);
     snprintf (words, sizeof (words), "hold extend %s -t 20 --csv --noheader", id);
     says (w, "lena", words, 3, "nui hold:");
@@ -419,8 +427,10 @@ static void granting (void **state)
     /* Frozen, with who and why wherever it is listed; what a manager froze a lead does not thaw. */
     says (w, "ops", "freeze account:phys", 2, "--reason TEXT");
     says (w, "ops", "freeze phys --reason x", 2, "is not user:NAME, account:NAME");
-    says (w, "ops", "freeze account:phys --reason 'an audit'", 0, "nothing new is held for it; what runs goes on");
-    says (w, "ops", "freeze account:phys --reason again", 1, "by nui://test/operator/ops: an audit");
+    says (w, "ops", "freeze account:phys --reason 'an audit'", 0,
+          "nothing new is held for it; what runs goes on");
+    says (w, "ops", "freeze account:phys --reason again", 1,
+          "by nui://test/operator/ops: an audit");
     says (w, "ops", "account list", 0, "by nui://test/operator/ops: an audit");
     says (w, "ops", "balance", 0, "by nui://test/operator/ops: an audit");
     for (int i = 0; i < 2; i++) /* the first of all that asks of one, and the next */
@@ -453,7 +463,8 @@ static void expiring (void **state)
     char id[32], words[200];
     bool shown = false;
     says (w, "nsf", "account create brief --project earth", 0, "account brief");
-    says (w, "nsf", "allocation expire alloc.999", 5, "nui allocation: there is no allocation alloc.999");
+    says (w, "nsf", "allocation expire alloc.999", 5,
+          "nui allocation: there is no allocation alloc.999");
     says (w, "nsf", "allocation expire tides", 1, "'tides' is not an allocation, such as alloc.7");
     says (w, "nsf", "allocation expire alloc.1 --cap 5", 2, "expire ALLOCATION");
     says (w, "nsf", "allocation expire", 2, "expire ALLOCATION");
@@ -465,7 +476,8 @@ static void expiring (void **state)
     says (w, "nsf", "balance -A brief --csv --noheader", 0, "brief,earth,70,0,0,70,0");
     for (int i = 0; i < 10 && !shown; i++) {
         time_us end = (clock_now_us () / US_PER_S + 2) * US_PER_S;
-        snprintf (words, sizeof (words), "deposit -A brief 30 --end @%lld", (long long)(end / US_PER_S));
+        snprintf (words, sizeof (words), "deposit -A brief 30 --end @%lld",
+                  (long long)(end / US_PER_S));
         if (nui (w, "nsf", words) != 0 && strstr (w->out, "ended already"))
             continue; /* a slow machine */
         printed (w, "alloc.", id);
@@ -480,7 +492,8 @@ static void expiring (void **state)
     json_t *done = json_loads (w->out, 0, NULL);
     assert_non_null (done);
     assert_string_equal (id, json_string_value (json_object_get (done, "id")));
-    assert_int_equal (0, strncmp (json_string_value (json_object_get (done, "done")), "expired alloc.", 14));
+    assert_int_equal (
+        0, strncmp (json_string_value (json_object_get (done, "done")), "expired alloc.", 14));
     json_decref (done);
     says (w, "nsf", "balance -A brief --csv --noheader", 0, "brief,earth,70,0,0,70,0");
     snprintf (words, sizeof (words), "%s ended: year is over", id);
@@ -502,15 +515,16 @@ static void scoping (void **state)
     says (w, "nsf", "deposit -A own 100 --for colour=red", 1, "none of user, site, machine, qos");
     says (w, "nsf", "deposit -A own 100 --for red", 2, "--for takes");
     says (w, "ops", "hold create -A own --user lena -t 10 --part beta/beta.201/1", 1, "OutOfScope");
-    says (w, "ops", "hold create -A own --user mara -t 10 --part alpha/alpha.201/1", 1, "NotMember");
+    says (w, "ops", "hold create -A own --user mara -t 10 --part alpha/alpha.201/1", 1,
+          "NotMember");
     says (w, "nsf", "project add-user earth mara", 0, "mara");
     says (w, "ops", "hold create -A own --user mara -t 10 --part alpha/alpha.201/1", 1, "NotUser");
     says (w, "nsf", "account modify own --fallback beta:earth@low,earth", 0, "2 fallbacks");
     says (w, "nsf", "account list --csv --noheader", 0, "falls back to beta:earth@low, earth;");
     says (w, "nsf", "account modify earth --fallback own", 1, "a loop");
     says (w, "ops", "rate set beta 1 --qos low=0.5 --qos '*=1'", 0, "beta");
-    says (w, "ops", "hold create -A own --user lena -t 10 --part beta/beta.202/4 --csv --noheader", 0,
-          "beta,20,earth,true,low,");
+    says (w, "ops", "hold create -A own --user lena -t 10 --part beta/beta.202/4 --csv --noheader",
+          0, "beta,20,earth,true,low,");
     says (w, "ops", "hold create -A own --user lena -t 200 --part alpha/alpha.203/4", 1,
           "no account can pay 800 credits: own (");
     says (w, "ops", "hold create -A own --user lena -t 200 --part alpha/alpha.203/4", 1,
@@ -650,7 +664,8 @@ static long long checkpoint_of_phys (struct world *w, long long after)
     PGconn *conn = pg_fixture_connect (w->conninfo);
     snprintf (sql, sizeof (sql),
               "SELECT coalesce (max (c.at), 0) FROM bank.checkpoint c JOIN bank.account a ON "
-              "a.id = c.account_id WHERE a.name = 'phys' AND c.at > %lld", after);
+              "a.id = c.account_id WHERE a.name = 'phys' AND c.at > %lld",
+              after);
     for (int i = 0; i < 1200 && !(at = pg_fixture_number (conn, sql)); i++)
         usleep (50000);
     PQfinish (conn);
@@ -668,8 +683,8 @@ static void checkpointed (void **state)
     says (w, "nsf", "deposit -A phys 4", 0, "alloc.");
     long long at = checkpoint_of_phys (w, first);
     says (w, "ops", "verify --rules", 0, "checkpoints are the sums of the entries before them");
-    snprintf (words, sizeof (words), "statement -A phys --json --from @%lld --to @%lld", at / 1000000 + 1,
-              at / 1000000 + 2);
+    snprintf (words, sizeof (words), "statement -A phys --json --from @%lld --to @%lld",
+              at / 1000000 + 1, at / 1000000 + 2);
     while (time (NULL) <= at / 1000000 + 2)
         usleep (50000);
     assert_int_equal (0, nui (w, "alice", words));
@@ -692,16 +707,22 @@ static void checkpointed (void **state)
 static void quoting (void **state)
 {
     struct world *w = *state;
-    says (w, "alice", "quote -t 1:40 --site alpha -A phys --keep 1:00:00 --csv", 0,
-          "account,formula,quote,expires\nalpha,100,true,phys,1 procs * 100 s * 1 = 100 credits,quote.1,");
-    says (w, "alice", "quote -t 1:40 --site alpha -A phys --keep 8:00:00:00", 1, "at most for 7:00:00:00");
+    says (
+        w, "alice", "quote -t 1:40 --site alpha -A phys --keep 1:00:00 --csv", 0,
+        "account,formula,quote,expires\nalpha,100,true,phys,1 procs * 100 s * 1 = 100 credits,quote.1,");
+    says (w, "alice", "quote -t 1:40 --site alpha -A phys --keep 8:00:00:00", 1,
+          "at most for 7:00:00:00");
     says (w, "alice", "quote -t 1:40 --site alpha -A phys --reusable", 2, "--keep");
     says (w, "alice", "quote -t 1:40 --site gamma -A phys --keep 1", 1, "no rate in force");
     says (w, "ops", "rate set alpha 4", 0, "4 credits");
-    says (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/alpha.301/1 --quote quote.1", 0, "10");
-    says (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/alpha.302/1 --quote quote.1", 1,
+    says (w, "ops",
+          "hold create -A phys --user alice -t 10 --part alpha/alpha.301/1 --quote quote.1", 0,
+          "10");
+    says (w, "ops",
+          "hold create -A phys --user alice -t 10 --part alpha/alpha.302/1 --quote quote.1", 1,
           "QuoteUsed: quote.1 is for one job, and alpha.301 has used it");
-    says (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/alpha.302/1 --quote nothing", 1,
+    says (w, "ops",
+          "hold create -A phys --user alice -t 10 --part alpha/alpha.302/1 --quote nothing", 1,
           "quotes are named as quote.7 is");
 }
 
@@ -709,31 +730,40 @@ static void quoting (void **state)
 static void quotes_kept (void **state)
 {
     struct world *w = *state;
-    says (w, "alice", "quote -t 1:40 -n 2 --site alpha,beta -A phys --keep 1:00:00 --reusable", 0, "quote.2");
+    says (w, "alice", "quote -t 1:40 -n 2 --site alpha,beta -A phys --keep 1:00:00 --reusable", 0,
+          "quote.2");
     says (w, "alice", "quote -t 1:40 --site alpha -A phys --keep 1:00:00", 0, "quote.3");
     assert_int_equal (0, nui (w, "alice", "quote list --csv"));
     static const char head[] = "quote,user,account,site,price,card,state,expires,reusable,job\n"
                                "quote.2,nui://test/user/alice,phys,alpha,800,2,open,";
     assert_memory_equal (w->out, head, sizeof (head) - 1);
     assert_null (strstr (w->out, "quote.1,"));
-    says (w, "alice", "quote list --csv", 0, "\nquote.2,nui://test/user/alice,phys,beta,200,2,open,");
+    says (w, "alice", "quote list --csv", 0,
+          "\nquote.2,nui://test/user/alice,phys,beta,200,2,open,");
     says (w, "alice", "quote list", 0, "Quote    User   Account  Site   Price  Card  State ");
-    says (w, "alice", "quote list --all --csv", 0, "quote.1,nui://test/user/alice,phys,alpha,100,1,used,");
+    says (w, "alice", "quote list --all --csv", 0,
+          "quote.1,nui://test/user/alice,phys,alpha,100,1,used,");
     says (w, "alice", "quote show quote.1 --csv", 0, ",false,alpha.301\n");
     says (w, "alice", "quote list -A reserve --csv --noheader", 0, "");
     assert_string_equal (w->out, "");
     says (w, "ops", "quote list --all --csv --noheader -A phys", 0, "quote.3,");
     says (w, "bob", "quote list --all --csv --noheader", 0, "");
     assert_string_equal (w->out, "");
-    says (w, "bob", "quote show quote.2", 5, "there is no quote.2 that keeps rates, or it is not yours");
-    says (w, "bob", "quote cancel quote.2", 3, "neither the quote's user nor an allocation manager nor a lead");
-    says (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/alpha.303/1 --quote quote.2", 0, "40");
+    says (w, "bob", "quote show quote.2", 5,
+          "there is no quote.2 that keeps rates, or it is not yours");
+    says (w, "bob", "quote cancel quote.2", 3,
+          "neither the quote's user nor an allocation manager nor a lead");
+    says (w, "ops",
+          "hold create -A phys --user alice -t 10 --part alpha/alpha.303/1 --quote quote.2", 0,
+          "40");
     says (w, "alice", "quote cancel quote.2", 0, "cancelled (quote.2)");
-    says (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/alpha.304/1 --quote quote.2", 1,
+    says (w, "ops",
+          "hold create -A phys --user alice -t 10 --part alpha/alpha.304/1 --quote quote.2", 1,
           "QuoteCancelled: quote.2 was cancelled");
     says (w, "alice", "quote show quote.2 --csv", 0, ",alpha,800,2,cancelled,");
     says (w, "alice", "quote cancel quote.2", 1, "cancelled already");
-    says (w, "alice", "quote cancel quote.1", 1, "quote.1 cannot be cancelled: alpha.301 has used it");
+    says (w, "alice", "quote cancel quote.1", 1,
+          "quote.1 cannot be cancelled: alpha.301 has used it");
     says (w, "ops", "quote cancel quote.3", 0, "cancelled (quote.3)");
     says (w, "alice", "quote list --csv --noheader", 0, "");
     assert_string_equal (w->out, "");
@@ -759,20 +789,26 @@ static void beyond (void **state)
     struct world *w = *state;
     char words[300];
     for (int i = 0; i < 10; i++) {
-        snprintf (words, sizeof (words), "charge --site gamma --site-job gamma.%d -n 100000000 --user alice -A nowhere "
-                                         "--start 2026-01-02T03:00:00Z --end 2026-01-02T05:46:39Z", i + 1);
+        snprintf (words, sizeof (words),
+                  "charge --site gamma --site-job gamma.%d -n 100000000 --user alice -A nowhere "
+                  "--start 2026-01-02T03:00:00Z --end 2026-01-02T05:46:39Z",
+                  i + 1);
         says (w, "ops", words, 0, "999900000000");
     }
-    says (w, "ops", "usage --by site --csv --noheader", 0, "gamma,10,9999000000000,0,9999000000000\n");
+    says (w, "ops", "usage --by site --csv --noheader", 0,
+          "gamma,10,9999000000000,0,9999000000000\n");
     says (w, "nsf", "deposit -A phys 1000000000001", 1, "more than 1000000000000");
     char start[QUANTITY_TEXT_MAX], end[QUANTITY_TEXT_MAX];
     time_us now = clock_now_us ();
-    snprintf (words, sizeof (words), "charge --site alpha --site-job alpha.990 -n 1 --user alice -A phys --start %s --end %s",
-              time_format_iso (now - 3 * US_PER_S, start), time_format_iso (now - 2 * US_PER_S, end));
+    snprintf (
+        words, sizeof (words),
+        "charge --site alpha --site-job alpha.990 -n 1 --user alice -A phys --start %s --end %s",
+        time_format_iso (now - 3 * US_PER_S, start), time_format_iso (now - 2 * US_PER_S, end));
     says (w, "ops", words, 0, "Account:   phys");
     says (w, "alice", "statement -A phys --csv", 0, "nui://test/operator/ops");
     /* Nor is it the user's own in sums; what is given back of it counts with it. */
-    says (w, "ops", "usage -A phys --by user,site --csv --noheader", 0, "nui://test/operator/ops,alpha,1,");
+    says (w, "ops", "usage -A phys --by user,site --csv --noheader", 0,
+          "nui://test/operator/ops,alpha,1,");
     snprintf (words, sizeof (words), "%.200s", strstr (w->out, "nui://test/operator/ops,alpha,1,"));
     long long charged = strtoll (words + strlen ("nui://test/operator/ops,alpha,1,"), NULL, 10);
     assert_true (charged > 0);
@@ -785,7 +821,8 @@ static void beyond (void **state)
         last--;
     snprintf (words, sizeof (words), "refund %lld 1 -d mistyped", strtoll (last, NULL, 10));
     says (w, "ops", words, 0, "1");
-    snprintf (words, sizeof (words), "nui://test/operator/ops,alpha,1,%lld,1,%lld\n", charged, charged - 1);
+    snprintf (words, sizeof (words), "nui://test/operator/ops,alpha,1,%lld,1,%lld\n", charged,
+              charged - 1);
     says (w, "ops", "usage -A phys --by user,site --csv --noheader", 0, words);
     says (w, "ops", "usage -A phys --by user", 0, "nui://test/operator/ops");
 }
@@ -793,10 +830,12 @@ static void beyond (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (setting_up), cmocka_unit_test (looking),   cmocka_unit_test (correcting),
-        cmocka_unit_test (granting),   cmocka_unit_test (expiring), cmocka_unit_test (scoping),   cmocka_unit_test (refused),
-        cmocka_unit_test (checkpointed), cmocka_unit_test (audited),
-        cmocka_unit_test (quoting), cmocka_unit_test (quotes_kept), cmocka_unit_test (beyond),
+        cmocka_unit_test (setting_up),  cmocka_unit_test (looking),
+        cmocka_unit_test (correcting),  cmocka_unit_test (granting),
+        cmocka_unit_test (expiring),    cmocka_unit_test (scoping),
+        cmocka_unit_test (refused),     cmocka_unit_test (checkpointed),
+        cmocka_unit_test (audited),     cmocka_unit_test (quoting),
+        cmocka_unit_test (quotes_kept), cmocka_unit_test (beyond),
         cmocka_unit_test (no_answer),
     };
     signal (SIGPIPE, SIG_IGN);

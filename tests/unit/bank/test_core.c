@@ -68,7 +68,8 @@ static void factors (void **state)
     t.group_ppm = 1200000;
     says (&t, &use, PRICE_HOLD, 129600 * MICRO_PER_CREDIT,
           "8 procs * 3600 s * 1.25 * qos 2 * class 1.5 * co-reserved 1.2 = 129600 credits");
-    t.extra_parts = INT64_C (3200000) * PRICE_PARTS; /* 3600 s * 3.2 = 11520; (36000 + 11520) * 3.6 */
+    t.extra_parts =
+        INT64_C (3200000) * PRICE_PARTS; /* 3600 s * 3.2 = 11520; (36000 + 11520) * 3.6 */
     says (&t, &use, PRICE_HOLD, 171072 * MICRO_PER_CREDIT,
           "(8 procs * 3600 s * 1.25 + 3600 s * 3.2 for memory and gres) * qos 2 * class 1.5 * "
           "co-reserved 1.2 = 171072 credits");
@@ -383,11 +384,15 @@ static void outbox_numbers (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (prices),         cmocka_unit_test (a_charge_fits_its_hold),
-        cmocka_unit_test (quotes),         cmocka_unit_test (overrun_order),
-        cmocka_unit_test (outbox_numbers), cmocka_unit_test (factors),
+        cmocka_unit_test (prices),
+        cmocka_unit_test (a_charge_fits_its_hold),
+        cmocka_unit_test (quotes),
+        cmocka_unit_test (overrun_order),
+        cmocka_unit_test (outbox_numbers),
+        cmocka_unit_test (factors),
         cmocka_unit_test (memory),
-        cmocka_unit_test (times_of_day),   cmocka_unit_test (a_charge_fits_its_hold_at_any_card),
+        cmocka_unit_test (times_of_day),
+        cmocka_unit_test (a_charge_fits_its_hold_at_any_card),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -456,7 +456,8 @@ static void replays (void **state)
         bool group;
     } tries[] = {
         {"alpha.1", "grid.1", "main", NULL, WHO_ALPHA, false},
-        {"alpha.2", "grid.1", "main", NULL, WHO_ALPHA, false}, /* another attempt, or another site */
+        {"alpha.2", "grid.1", "main", NULL, WHO_ALPHA,
+         false}, /* another attempt, or another site */
         {"beta.1", "grid.1", "main", NULL, WHO_BETA, false},
         {"beta.2", "grid.7", "main", "paid for as grid.1 of metascheduler main", WHO_BETA, false},
         {"beta.3", "grid.1", "rogue", "comes again as grid.1 of rogue", WHO_BETA, false},
@@ -466,8 +467,7 @@ static void replays (void **state)
     for (int round = 0; round < 2; round++) { /* the second time of a bank that was killed */
         for (size_t i = 0; i < sizeof (tries) / sizeof (tries[0]); i++) {
             uint8_t key[16];
-            Nui__Bank__V1__HoldRequest hold =
-                hold_of (w, envelope, tries[i].site_job, 1, 5, key);
+            Nui__Bank__V1__HoldRequest hold = hold_of (w, envelope, tries[i].site_job, 1, 5, key);
             hold.grid_job_id = TEXT (tries[i].grid_job);
             hold.metascheduler = TEXT (tries[i].meta);
             hold.group = tries[i].group;
@@ -710,7 +710,8 @@ static void an_allocation_ends (void **state)
     bankd_reply_free (&reply);
     duration_us deadline = clock_monotonic_us () + 120 * US_PER_S;
     while (pg_fixture_number (
-               w->sql, "SELECT count (*) FROM op WHERE kind IN ('expire', 'begin') AND status = 0") < 2) {
+               w->sql,
+               "SELECT count (*) FROM op WHERE kind IN ('expire', 'begin') AND status = 0") < 2) {
         struct timespec pause = {0, 50000000};
         assert_true (clock_monotonic_us () < deadline);
         nanosleep (&pause, NULL);

@@ -24,13 +24,13 @@
 
 /* What nothing sees, and why nobody needs to: nui-verify(1) says the same. */
 static const char *const unseen[] = {
-    "another schema_version.name",       /* what a migration was, in words: its number counts */
-    "another schema_version.applied_at", /* and when it was applied */
+    "another schema_version.name",        /* what a migration was, in words: its number counts */
+    "another schema_version.applied_at",  /* and when it was applied */
     "that a row is gone from checkpoint", /* sums that are kept for speed alone … */
     "another checkpoint_run.at",          /* … and how far they were looked for */
     "that a row is gone from checkpoint_run",
-    "another handover.one",               /* what hand-overs are checked by is no part of the ledger, and in no proof: */
-    "another handover.secret",            /* another one, or none, shows in holds that are refused */
+    "another handover.one", /* what hand-overs are checked by is no part of the ledger, and in no proof: */
+    "another handover.secret", /* another one, or none, shows in holds that are refused */
     "that a row is gone from handover",
     "a row more in handover",
 };
@@ -83,7 +83,8 @@ static void write_configs (struct world *w)
     write_config (w, "ops");
 }
 
-static void call (struct world *w, enum bankd_who who, const char *method, const ProtobufCMessage *m)
+static void call (struct world *w, enum bankd_who who, const char *method,
+                  const ProtobufCMessage *m)
 {
     struct bankd_reply reply = bankd_call (&w->d, who, method, m);
     assert_string_equal ("", reply.err.text);
@@ -171,10 +172,12 @@ static void fill (struct world *w)
     run_a_job (w);
     must (w, "alice", "quote -t 1:40 --site alpha -A phys --keep 1:00:00");
     must (w, "alice", "quote -t 1:40 --site alpha -A phys --keep 1:00:00");
-    must (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/alpha.301/1 --quote quote.1");
+    must (w, "ops",
+          "hold create -A phys --user alice -t 10 --part alpha/alpha.301/1 --quote quote.1");
     must (w, "alice", "quote cancel quote.2");
     reconcile (w);
-    for (int i = 0; i < 2400 && !pg_fixture_number (w->sql, "SELECT count (*) FROM checkpoint"); i++)
+    for (int i = 0; i < 2400 && !pg_fixture_number (w->sql, "SELECT count (*) FROM checkpoint");
+         i++)
         usleep (50000);
     char words[400];
     snprintf (words, sizeof (words), "anchor --save %s", w->anchors);
@@ -204,7 +207,8 @@ static const char *rules (struct world *w)
         snprintf (w->out, sizeof (w->out), "%s", PQresultErrorMessage (res));
     for (int i = 0; i < PQntuples (res) && !w->out[0]; i++)
         if (strcmp (PQgetvalue (res, i, 2), "0") != 0)
-            snprintf (w->out, sizeof (w->out), "%s: %s", PQgetvalue (res, i, 0), PQgetvalue (res, i, 3));
+            snprintf (w->out, sizeof (w->out), "%s: %s", PQgetvalue (res, i, 0),
+                      PQgetvalue (res, i, 3));
     PQclear (res);
     return w->out;
 }
@@ -248,14 +252,16 @@ static const char *other_value (const char *type, char out[400], const char *col
     static const struct {
         const char *type, *sql;
     } of[] = {
-        {"bigint", "CASE WHEN %1$s > 9000000000000000000 THEN %1$s - 1000003 ELSE coalesce (%1$s, 0) + 1000003 END"},
+        {"bigint",
+         "CASE WHEN %1$s > 9000000000000000000 THEN %1$s - 1000003 ELSE coalesce (%1$s, 0) + 1000003 END"},
         {"integer", "coalesce (%1$s, 0) + 101"},
         {"smallint", "coalesce (%1$s, 0) + 101"},
         {"text", "coalesce (%1$s, '') || 'x'"},
         {"\"char\"", "CASE %1$s WHEN 'P' THEN 'H' ELSE 'P' END::\"char\""},
         {"boolean", "NOT coalesce (%1$s, false)"},
-        {"bytea", "CASE WHEN coalesce (length (%1$s), 0) = 0 THEN '\\x01'::bytea ELSE set_byte (%1$s, 0, get_byte "
-                  "(%1$s, 0) # 170) END"},
+        {"bytea",
+         "CASE WHEN coalesce (length (%1$s), 0) = 0 THEN '\\x01'::bytea ELSE set_byte (%1$s, 0, get_byte "
+         "(%1$s, 0) # 170) END"},
         {"timestamp with time zone", "%1$s + interval '400 days'"},
     };
     for (size_t i = 0; i < sizeof (of) / sizeof (of[0]); i++)
@@ -282,7 +288,8 @@ static char *ask (struct world *w, const char *fmt, ...)
     ExecStatusType status = PQresultStatus (res);
     if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK)
         fail_msg ("%s: %s", strbuf_text (&sql), PQresultErrorMessage (res));
-    char *out = PQntuples (res) ? strdup (PQgetisnull (res, 0, 0) ? "" : PQgetvalue (res, 0, 0)) : NULL;
+    char *out =
+        PQntuples (res) ? strdup (PQgetisnull (res, 0, 0) ? "" : PQgetvalue (res, 0, 0)) : NULL;
     PQclear (res);
     strbuf_free (&sql);
     return out;
@@ -321,7 +328,8 @@ static void each_row (struct world *w, const char *table)
     free (ask (w, "DROP TABLE IF EXISTS kept"));
     free (ask (w, "CREATE TEMP TABLE kept AS SELECT * FROM %s ORDER BY ctid LIMIT 1", table));
     pg_fixture_run (w->sql, "BEGIN");
-    free (ask (w, "DELETE FROM %s WHERE ctid = (SELECT ctid FROM %s ORDER BY ctid LIMIT 1)", table, table));
+    free (ask (w, "DELETE FROM %s WHERE ctid = (SELECT ctid FROM %s ORDER BY ctid LIMIT 1)", table,
+               table));
     if (!judge (w, "that a row is gone from", table, ""))
         free (ask (w, "INSERT INTO %s SELECT * FROM kept ON CONFLICT DO NOTHING", table));
     PGresult *keys = PQexecParams (
@@ -354,15 +362,18 @@ static void every_column (void **state)
 {
     struct world *w = *state;
     unlock (w);
-    PGresult *tables = PQexec (w->sql, "SELECT quote_ident (relname) FROM pg_class WHERE relnamespace = "
-                                       "'bank'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY relname");
+    PGresult *tables = PQexec (
+        w->sql,
+        "SELECT quote_ident (relname) FROM pg_class WHERE relnamespace = "
+        "'bank'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY relname");
     assert_true (PQntuples (tables) > 30);
     for (int i = 0; i < PQntuples (tables); i++) {
         const char *table = PQgetvalue (tables, i, 0);
         char *rows = ask (w, "SELECT count (*) FROM %s", table);
         if (strcmp (table, "unsealed") != 0) {
             if (strcmp (rows, "0") == 0)
-                fail_msg ("fill () above makes no row of table %s: a change of it cannot be tried", table);
+                fail_msg ("fill () above makes no row of table %s: a change of it cannot be tried",
+                          table);
             each_column (w, table);
             each_row (w, table);
             if (*sees (w))
@@ -378,7 +389,8 @@ static void says (struct world *w, const char *who, const char *words, int code,
 {
     int got = nui (w, who, words);
     if (got != code || !strstr (w->out, part))
-        fail_msg ("nui %s as %s: exit %d, wanted %d and '%s': %.700s", words, who, got, code, part, w->out);
+        fail_msg ("nui %s as %s: exit %d, wanted %d and '%s': %.700s", words, who, got, code, part,
+                  w->out);
 }
 
 /* What an object is, under a root that the chain holds. */
@@ -401,27 +413,36 @@ static void objects (void **state)
     says (w, "ops", "proof grant:1", 0, "PHY-1");
     says (w, "ops", "proof site:alpha", 0, "\"claims\": true");
     says (w, "ops", "proof hold:2", 0, "\"open\": true");
-    says (w, "ops", "proof hold:1", 5, "no such object"); /* it has ended: the history tells of it */
+    says (w, "ops", "proof hold:1", 5,
+          "no such object"); /* it has ended: the history tells of it */
     says (w, "alice", "proof role:mara", 5, "no such object");
     says (w, "bob", "proof account:phys", 5, "no account that you see");
     says (w, "ops", "proof account:nobody", 5, "no such object");
     says (w, "ops", "proof :phys", 1, "names no object");
-    assert_int_equal (states, pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE kind = 'state'"));
+    assert_int_equal (states,
+                      pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE kind = 'state'"));
     must (w, "nsf", "allocation modify alloc.5 --credit-limit 51");
     says (w, "ops", "proof limit:5", 0, "\"credit_limit\": 51000000");
-    assert_int_equal (states + 1, pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE kind = 'state'"));
+    assert_int_equal (states + 1,
+                      pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE kind = 'state'"));
     must (w, "ops", "verify");
     says (w, "ops", "verify --rules", 0, "");
     /* An operator's or an agency's anchor is of the present state, which is recorded once. */
     must (w, "nsf", "allocation modify alloc.5 --credit-limit 52");
     says (w, "bob", "anchor", 0, "");
-    assert_int_equal (states + 1, pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE kind = 'state'"));
+    assert_int_equal (states + 1,
+                      pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE kind = 'state'"));
     says (w, "ops", "anchor", 0, "");
-    assert_int_equal (states + 2, pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE kind = 'state'"));
-    assert_int_equal (1, pg_fixture_number (w->sql, "SELECT ((SELECT kind FROM op WHERE id = b.first_op + b.ops - 1) = 'state')::int "
-                                                    "FROM block b ORDER BY number DESC LIMIT 1"));
+    assert_int_equal (states + 2,
+                      pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE kind = 'state'"));
+    assert_int_equal (
+        1, pg_fixture_number (
+               w->sql,
+               "SELECT ((SELECT kind FROM op WHERE id = b.first_op + b.ops - 1) = 'state')::int "
+               "FROM block b ORDER BY number DESC LIMIT 1"));
     says (w, "nsf", "anchor", 0, "");
-    assert_int_equal (states + 2, pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE kind = 'state'"));
+    assert_int_equal (states + 2,
+                      pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE kind = 'state'"));
     /* Whoever has the file can check it; one that says something else is none. */
     snprintf (words, sizeof (words), "proof --check %s", proof);
     says (w, "bob", words, 0, "\"name\": \"phys\"");
@@ -460,17 +481,18 @@ static void one_at_a_time (void **state)
         enum bankd_who who;
         int calls, refused;
     } ask[] = {{WHO_ALICE, 4, 3}, {WHO_OPS, 4, 0}, {WHO_ALICE, 1, 0}};
-    m.object = (char *)(uintptr_t)"rate:alpha";
+    m.object = (char *)(uintptr_t) "rate:alpha";
     for (size_t i = 0; i < sizeof (ask) / sizeof (ask[0]); i++) {
         struct asked asked = {0};
         for (int n = 0; n < ask[i].calls; n++)
-            assert_non_null (rpcclient_start (w->d.client[ask[i].who],
-                                              &(struct rpccallout_config){.service = &nui__bank__v1__bank__descriptor,
-                                                                          .method = "Proof",
-                                                                          .request = &m.base,
-                                                                          .timeout = 60 * US_PER_S,
-                                                                          .done = on_asked,
-                                                                          .arg = &asked}));
+            assert_non_null (rpcclient_start (
+                w->d.client[ask[i].who],
+                &(struct rpccallout_config){.service = &nui__bank__v1__bank__descriptor,
+                                            .method = "Proof",
+                                            .request = &m.base,
+                                            .timeout = 60 * US_PER_S,
+                                            .done = on_asked,
+                                            .arg = &asked}));
         while (asked.ended < ask[i].calls)
             event_base_loop (w->d.base, EVLOOP_ONCE);
         assert_int_equal (ask[i].refused, asked.refused);
@@ -495,10 +517,16 @@ static void earlier_roots (void **state)
 {
     struct world *w = *state;
     assert_true (pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE kind = 'state'") >= 3);
-    earlier (w, "UPDATE op SET note = overlay (note PLACING CASE substr (note, 19, 1) WHEN 'a' THEN 'b' ELSE 'a' END FROM 19 FOR 1) "
-                "WHERE id = (SELECT min (id) FROM op WHERE kind = 'state')");
-    assert_int_equal (1, pg_fixture_number (w->sql, "SELECT count (*) FROM change WHERE objects LIKE '%51000000%'"));
-    earlier (w, "UPDATE change SET objects = replace (objects, '51000000', '77000000')"); /* and 52 after it */
+    earlier (
+        w,
+        "UPDATE op SET note = overlay (note PLACING CASE substr (note, 19, 1) WHEN 'a' THEN 'b' ELSE 'a' END FROM 19 FOR 1) "
+        "WHERE id = (SELECT min (id) FROM op WHERE kind = 'state')");
+    assert_int_equal (
+        1,
+        pg_fixture_number (w->sql, "SELECT count (*) FROM change WHERE objects LIKE '%51000000%'"));
+    earlier (
+        w,
+        "UPDATE change SET objects = replace (objects, '51000000', '77000000')"); /* and 52 after it */
 }
 
 /* Without being asked. */
@@ -512,7 +540,8 @@ static void root_in_time (void **state)
     assert_non_null (f);
     fprintf (f, "STATEINTERVAL 1\n");
     fclose (f);
-    long long before = pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE kind = 'state'"), now = before;
+    long long before = pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE kind = 'state'"),
+              now = before;
     bankd_stop (&w->d, SIGTERM);
     bankd_start (&w->d, NUI_BANK_PROGRAM);
     assert_true (bankd_wait_serving (&w->d, true));
@@ -528,10 +557,12 @@ static void root_in_time (void **state)
 static void forged (void **state)
 {
     struct world *w = *state;
-    pg_fixture_run (w->sql, "SET session_replication_role = replica; "
-                            "INSERT INTO bank_role SELECT 1, id, 'manager', true FROM person WHERE identity LIKE '%alice'; "
-                            "INSERT INTO unsealed (line) SELECT (jsonb_build_object ('was', 'bank_role') || "
-                            "to_jsonb (r))::text FROM bank_role r WHERE op_id = 1");
+    pg_fixture_run (
+        w->sql,
+        "SET session_replication_role = replica; "
+        "INSERT INTO bank_role SELECT 1, id, 'manager', true FROM person WHERE identity LIKE '%alice'; "
+        "INSERT INTO unsealed (line) SELECT (jsonb_build_object ('was', 'bank_role') || "
+        "to_jsonb (r))::text FROM bank_role r WHERE op_id = 1");
     assert_non_null (strstr (sees (w), "no line waits for its block"));
     bankd_stop (&w->d, SIGTERM);
     bankd_start (&w->d, NUI_BANK_PROGRAM);
@@ -571,8 +602,11 @@ static int down (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (filled), cmocka_unit_test (objects), cmocka_unit_test (one_at_a_time), cmocka_unit_test (earlier_roots), cmocka_unit_test (every_column),
-                                       cmocka_unit_test (root_in_time), cmocka_unit_test (forged)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (filled),        cmocka_unit_test (objects),
+        cmocka_unit_test (one_at_a_time), cmocka_unit_test (earlier_roots),
+        cmocka_unit_test (every_column),  cmocka_unit_test (root_in_time),
+        cmocka_unit_test (forged)};
     signal (SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests (tests, up, down);
 }

@@ -47,9 +47,12 @@ static void a_step_ahead_is_not_believed (void **state)
     struct moment m = begun (0, 0, 0);
     assert_int_equal (moment_ahead (&m, at (61 * S, S)), 0); /* 60 s beyond a second later */
     assert_int_equal (moment_ahead (&m, at (2 * HOUR, 10 * S)), 2 * HOUR - 10 * S);
-    assert_true (moment_next (&m, at (2 * HOUR, 10 * S)) == START + 10 * S); /* what can be believed */
-    assert_int_equal (moment_ahead (&m, at (2 * HOUR + S, 11 * S)), 2 * HOUR - 10 * S); /* and stays so */
-    moment_begin (&m, at (2 * HOUR + S, 11 * S), START + 2 * HOUR, 0); /* a new connection changes nothing */
+    assert_true (moment_next (&m, at (2 * HOUR, 10 * S)) ==
+                 START + 10 * S); /* what can be believed */
+    assert_int_equal (moment_ahead (&m, at (2 * HOUR + S, 11 * S)),
+                      2 * HOUR - 10 * S); /* and stays so */
+    moment_begin (&m, at (2 * HOUR + S, 11 * S), START + 2 * HOUR,
+                  0); /* a new connection changes nothing */
     assert_true (moment_ahead (&m, at (2 * HOUR + S, 11 * S)) > 0);
     assert_int_equal (moment_ahead (&m, at (12 * S, 12 * S)), 0); /* it is right again */
     assert_true (moment_next (&m, at (12 * S, 12 * S)) == START + 12 * S);
@@ -61,7 +64,8 @@ static void many_small_steps_add_up (void **state)
     struct moment m = begun (0, 0, 0);
     duration_us wall = 0;
     int steps = 0;
-    for (duration_us boot = 0; boot < HOUR && !moment_ahead (&m, at (wall, boot)); boot += 10 * S, steps++) {
+    for (duration_us boot = 0; boot < HOUR && !moment_ahead (&m, at (wall, boot));
+         boot += 10 * S, steps++) {
         moment_next (&m, at (wall, boot));
         wall += 10 * S + 20 * S;
     }

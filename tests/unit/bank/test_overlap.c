@@ -77,8 +77,9 @@ static void turn (struct world *w)
 /* Ends the second connection; keeps it away by its lock. */
 static bool second_ends (struct world *w, bool away)
 {
-    pg_fixture_run (w->sql, "SELECT pg_terminate_backend (pid) FROM pg_stat_activity WHERE "
-                            "application_name = 'nui-bank second committer' AND datname = current_database ()");
+    pg_fixture_run (
+        w->sql, "SELECT pg_terminate_backend (pid) FROM pg_stat_activity WHERE "
+                "application_name = 'nui-bank second committer' AND datname = current_database ()");
     if (away)
         pg_fixture_run (w->sql, "SELECT pg_advisory_lock (22085085163218540)");
     return bankrig_wait_second (&w->rig, false);
@@ -288,14 +289,16 @@ static void the_same_jobs (void **state)
     make (w);
     for (int i = 0; i < PART; i++) {
         w->req[PART + i] = req_hold (&w->rig, "alpha", w->job[i], "phys", ALICE, 1, 10);
-        w->req[3 * PART + i] = req_hold (&w->rig, "alpha", w->job[2 * PART + i], "phys", ALICE, 1, 10);
+        w->req[3 * PART + i] =
+            req_hold (&w->rig, "alpha", w->job[2 * PART + i], "phys", ALICE, 1, 10);
     }
     pause_at_commit (w);
     send_parts (w);
     for (int i = 0; i < ALL; i++)
         bankrig_await (&w->rig, &w->answer[i]);
     for (int i = 0; i < ALL; i++)
-        assert_true ((strcmp (w->answer[i].text, "refused HoldExists") == 0) == (i / PART % 2 == 1));
+        assert_true ((strcmp (w->answer[i].text, "refused HoldExists") == 0) ==
+                     (i / PART % 2 == 1));
     assert_int_equal (pg_fixture_number (w->sql, "SELECT count (*) FROM hold"), HALF + 1);
     assert_true (committer_stats (w->rig.committer).retries == retries);
 }
@@ -363,8 +366,9 @@ static void waits_for_both (void **state)
 {
     struct world *w = *state;
     second_ends (w, true);
-    pg_fixture_run (w->sql, "SELECT pg_terminate_backend (pid) FROM pg_stat_activity WHERE "
-                            "application_name = 'nui-bank committer' AND datname = current_database ()");
+    pg_fixture_run (w->sql,
+                    "SELECT pg_terminate_backend (pid) FROM pg_stat_activity WHERE "
+                    "application_name = 'nui-bank committer' AND datname = current_database ()");
     assert_true (bankrig_wait_up (&w->rig, false));
     for (int i = 0; i < 100; i++)
         turn (w);
@@ -428,8 +432,8 @@ static void submit (struct world *w, struct ask *ask, int number, bool good)
     struct err err = {0};
     *ask = (struct ask){.w = w, .number = number, .good = good};
     w->answer[number] = (struct answer){0};
-    assert_int_equal (
-        committer_submit (w->rig.committer, &w->req[number], look, told, ask, &err), 0);
+    assert_int_equal (committer_submit (w->rig.committer, &w->req[number], look, told, ask, &err),
+                      0);
 }
 
 static void judge (struct world *w, const struct ask *ask)

@@ -20,7 +20,8 @@
 enum { GAMES = 6, CALLS = 250 };
 enum { NSF, DFG, AGENCIES, THE_LEAD = AGENCIES, THE_MEMBER, PLAYERS };
 static const char *const name_of[PLAYERS] = {"nsf", "dfg", "the lead", "the member"};
-static const char *const client_of[PLAYERS] = {"nui://test/agency/nsf", "nui://test/agency/dfg", LEAD, MEMBER};
+static const char *const client_of[PLAYERS] = {"nui://test/agency/nsf", "nui://test/agency/dfg",
+                                               LEAD, MEMBER};
 
 struct world {
     struct pg_fixture *pg;
@@ -53,7 +54,7 @@ static void must (struct world *w, struct ledger_request req)
         fail_msg ("%s: %s", ledger_kind_name (req.kind), a.err.text);
 }
 
-static unsigned throw (struct world *w, unsigned below)
+static unsigned throw (struct world * w, unsigned below)
 {
     w->dice = w->dice * UINT64_C (6364136223846793005) + UINT64_C (1442695040888963407);
     return (unsigned)(w->dice >> 33) % below;
@@ -64,8 +65,10 @@ static unsigned throw (struct world *w, unsigned below)
 static credit_micro given_by (struct world *w, const char *agency)
 {
     char sql[300];
-    snprintf (sql, sizeof (sql), "SELECT coalesce (sum (b.posted), 0) FROM balance b JOIN allocation l ON l.id = "
-                                 "b.allocation_id WHERE giver_of (l.op_id, l.award_id) = '%s'", agency);
+    snprintf (sql, sizeof (sql),
+              "SELECT coalesce (sum (b.posted), 0) FROM balance b JOIN allocation l ON l.id = "
+              "b.allocation_id WHERE giver_of (l.op_id, l.award_id) = '%s'",
+              agency);
     return pg_fixture_number (w->sql, sql);
 }
 
@@ -74,14 +77,16 @@ static credit_micro given_by (struct world *w, const char *agency)
 static credit_micro reach_of (struct world *w, const char *identity)
 {
     char sql[1400];
-    snprintf (sql, sizeof (sql),
-              "WITH RECURSIVE mine AS (SELECT m.project_id, m.role FROM membership m JOIN person p ON p.id = m.person_id "
-              "WHERE p.identity = '%s' AND m.valid_to = 9223372036854775807), "
-              "led AS (SELECT project_id AS id FROM mine WHERE role = 'lead' UNION SELECT c.id FROM project c JOIN led ON "
-              "c.parent_id = led.id) "
-              "SELECT coalesce (sum (b.posted - b.held + l.credit_limit), 0) FROM allocation l JOIN balance b ON "
-              "b.allocation_id = l.id JOIN account a ON a.id = l.account_id WHERE a.class = 'PROJECT' AND "
-              "a.project_id IN (SELECT id FROM led UNION SELECT project_id FROM mine)", identity);
+    snprintf (
+        sql, sizeof (sql),
+        "WITH RECURSIVE mine AS (SELECT m.project_id, m.role FROM membership m JOIN person p ON p.id = m.person_id "
+        "WHERE p.identity = '%s' AND m.valid_to = 9223372036854775807), "
+        "led AS (SELECT project_id AS id FROM mine WHERE role = 'lead' UNION SELECT c.id FROM project c JOIN led ON "
+        "c.parent_id = led.id) "
+        "SELECT coalesce (sum (b.posted - b.held + l.credit_limit), 0) FROM allocation l JOIN balance b ON "
+        "b.allocation_id = l.id JOIN account a ON a.id = l.account_id WHERE a.class = 'PROJECT' AND "
+        "a.project_id IN (SELECT id FROM led UNION SELECT project_id FROM mine)",
+        identity);
     return pg_fixture_number (w->sql, sql);
 }
 
@@ -105,13 +110,13 @@ enum { ACCOUNTS = 7, PROJECTS = 5 };
 
 static int64_t some_alloc (struct world *w)
 {
-    return 5 + (int64_t)throw (w, 30);
+    return 5 + (int64_t) throw (w, 30);
 }
 
 /* Of what moves credits. */
 static struct ledger_request moving (struct world *w, unsigned what, const char *a, const char *b)
 {
-    credit_micro amount = (1 + (credit_micro)throw (w, 60)) * CREDIT;
+    credit_micro amount = (1 + (credit_micro) throw (w, 60)) * CREDIT;
     int64_t alloc = throw (w, 2) ? some_alloc (w) : 0;
     struct ledger_request req = req_transfer (&w->rig, a, b, amount);
     req.transfer.allocation_id = alloc;
@@ -120,7 +125,8 @@ static struct ledger_request moving (struct world *w, unsigned what, const char 
         return req;
     case 1:
         if (throw (w, 3)) /* downwards */
-            req = req_transfer (&w->rig, throw (w, 2) ? "phys" : "rich", throw (w, 2) ? "lasers" : b, amount);
+            req = req_transfer (&w->rig, throw (w, 2) ? "phys" : "rich",
+                                throw (w, 2) ? "lasers" : b, amount);
         req.kind = LEDGER_SPLIT;
         return req;
     case 2:
@@ -128,7 +134,8 @@ static struct ledger_request moving (struct world *w, unsigned what, const char 
         req.withdraw.allocation_id = alloc;
         return req;
     case 3:
-        return req_refund (&w->rig, pg_fixture_number (w->sql, "SELECT max (op_id) FROM charge"), 0);
+        return req_refund (&w->rig, pg_fixture_number (w->sql, "SELECT max (op_id) FROM charge"),
+                           0);
     case 4:
         req = req_new (&w->rig, LEDGER_CARRY_FORWARD, "");
         req.carry.allocation_id = some_alloc (w);
@@ -148,7 +155,8 @@ static struct ledger_request moving (struct world *w, unsigned what, const char 
     case 7:
         return req_limit (&w->rig, some_alloc (w), amount);
     default:
-        req = req_new (&w->rig, what == 8 && !throw (w, 4) ? LEDGER_ACCOUNT_CLOSE : LEDGER_ACCOUNT_REOPEN, "");
+        req = req_new (
+            &w->rig, what == 8 && !throw (w, 4) ? LEDGER_ACCOUNT_CLOSE : LEDGER_ACCOUNT_REOPEN, "");
         req.close.name = a;
         req.close.reason = "";
         return req;
@@ -156,11 +164,13 @@ static struct ledger_request moving (struct world *w, unsigned what, const char 
 }
 
 /* Of what comes from outside; only for those who give it. */
-static struct ledger_request giving (struct world *w, unsigned what, const char *a, const char *funder)
+static struct ledger_request giving (struct world *w, unsigned what, const char *a,
+                                     const char *funder)
 {
     static char reference[32];
-    credit_micro amount = (1 + (credit_micro)throw (w, 60)) * CREDIT;
-    struct ledger_request req = req_deposit (&w->rig, a, amount, 0, clock_now_us () + 900 * US_PER_S);
+    credit_micro amount = (1 + (credit_micro) throw (w, 60)) * CREDIT;
+    struct ledger_request req =
+        req_deposit (&w->rig, a, amount, 0, clock_now_us () + 900 * US_PER_S);
     snprintf (reference, sizeof (reference), "R%u", throw (w, 1000000));
     req.deposit.reference = reference;
     req.deposit.grant_id = throw (w, 2) ? 1 + throw (w, 6) : 0;
@@ -171,9 +181,13 @@ static struct ledger_request giving (struct world *w, unsigned what, const char 
     req.deposit.funder = funder;
     if (what == 1)
         return req;
-    req = req_new (&w->rig, what == 2 ? LEDGER_GRANT_EXTEND : what == 3 ? LEDGER_GRANT_AMEND : LEDGER_GRANT_REVOKE, "");
+    req = req_new (&w->rig,
+                   what == 2   ? LEDGER_GRANT_EXTEND
+                   : what == 3 ? LEDGER_GRANT_AMEND
+                               : LEDGER_GRANT_REVOKE,
+                   "");
     req.award.grant_id = 1 + throw (w, 6);
-    req.award.valid_to = clock_now_us () + (900 + (int64_t)throw (w, 900)) * US_PER_S;
+    req.award.valid_to = clock_now_us () + (900 + (int64_t) throw (w, 900)) * US_PER_S;
     req.award.amount = amount * 2;
     req.award.reason = "because";
     return req;
@@ -245,9 +259,10 @@ static struct ledger_request any_request (struct world *w, int who)
 {
     const char *a = accounts[throw (w, ACCOUNTS)], *b = accounts[throw (w, ACCOUNTS)];
     unsigned what = throw (w, 24);
-    struct ledger_request req = what < 10   ? moving (w, what, a, b)
-                                : what < 15 ? giving (w, what - 10, a, who < AGENCIES ? name_of[who] : "nsf")
-                                            : opening (w, what - 15, a, b);
+    struct ledger_request req =
+        what < 10   ? moving (w, what, a, b)
+        : what < 15 ? giving (w, what - 10, a, who < AGENCIES ? name_of[who] : "nsf")
+                    : opening (w, what - 15, a, b);
     req.agency = who < AGENCIES ? name_of[who] : NULL;
     req.by_user = who >= AGENCIES;
     req.client = req.on_behalf = client_of[who];
@@ -272,7 +287,8 @@ static void found (struct world *w)
     must (w, req_user (&w->rig, MEMBER));
     must (w, as (req_project (&w->rig, "physics"), NSF));
     must (w, as (req_project (&w->rig, "other"), DFG));
-    struct ledger_request optics = req_project (&w->rig, "optics"), lead = req_member (&w->rig, "physics", LEAD);
+    struct ledger_request optics = req_project (&w->rig, "optics"),
+                          lead = req_member (&w->rig, "physics", LEAD);
     optics.project.parent = "physics";
     lead.member.role = "lead";
     must (w, optics);
@@ -292,7 +308,8 @@ static void found (struct world *w)
         must (w, funder);
     }
     for (int i = 0; i < 5; i++) {
-        struct ledger_request grant = req_deposit (&w->rig, to[i], 100 * CREDIT, 0, clock_now_us () + 900 * US_PER_S);
+        struct ledger_request grant =
+            req_deposit (&w->rig, to[i], 100 * CREDIT, 0, clock_now_us () + 900 * US_PER_S);
         grant.kind = LEDGER_GRANT;
         grant.deposit.funder = name_of[i % 2];
         grant.deposit.reference = "R";
@@ -304,19 +321,22 @@ static void found (struct world *w)
     must (w, req_hold (&w->rig, "alpha", "a.2", "phys", MEMBER, 1, 30));
 }
 
-static void judge (struct world *w, int step, int who, const struct ledger_request *req, const struct purse *before)
+static void judge (struct world *w, int step, int who, const struct ledger_request *req,
+                   const struct purse *before)
 {
     struct purse after = purse_of (w);
     const char *kind = ledger_kind_name (req->kind);
     bool gives = who < AGENCIES && (req->kind == LEDGER_DEPOSIT || req->kind == LEDGER_GRANT ||
                                     req->kind == LEDGER_GRANT_AMEND || req->kind == LEDGER_REFUND);
     if (after.all > before->all && !gives)
-        fail_msg ("call %d, %s by %s made %lld of %lld", step, kind, name_of[who], (long long)after.all,
-                  (long long)before->all);
-    for (int k = 0; k < AGENCIES; k++) /* a lead passes on what they gave, where nothing is more or less by it */
-        if (k != who && after.of[k] != before->of[k] && (who < AGENCIES || after.all != before->all))
-            fail_msg ("call %d, %s by %s: what %s gave went from %lld to %lld", step, kind, name_of[who], name_of[k],
-                      (long long)before->of[k], (long long)after.of[k]);
+        fail_msg ("call %d, %s by %s made %lld of %lld", step, kind, name_of[who],
+                  (long long)after.all, (long long)before->all);
+    for (int k = 0; k < AGENCIES;
+         k++) /* a lead passes on what they gave, where nothing is more or less by it */
+        if (k != who && after.of[k] != before->of[k] &&
+            (who < AGENCIES || after.all != before->all))
+            fail_msg ("call %d, %s by %s: what %s gave went from %lld to %lld", step, kind,
+                      name_of[who], name_of[k], (long long)before->of[k], (long long)after.of[k]);
     if (who >= AGENCIES && after.of[who] > before->of[who])
         fail_msg ("call %d, %s by %s: he has %lld to spend, and had %lld", step, kind, name_of[who],
                   (long long)after.of[who], (long long)before->of[who]);
@@ -333,7 +353,7 @@ static void game (struct world *w, int number)
     w->sql = pg_fixture_connect (conninfo);
     found (w);
     for (int i = 0; i < CALLS; i++) {
-        int who = (int)throw (w, PLAYERS);
+        int who = (int) throw (w, PLAYERS);
         struct purse before = purse_of (w);
         struct ledger_request req = any_request (w, who);
         struct answer a = bankrig_ask (&w->rig, &req);
@@ -349,17 +369,19 @@ static void game (struct world *w, int number)
 
 static void players (void **state)
 {
-    static const enum ledger_kind tried[] = {LEDGER_SPLIT, LEDGER_SPLIT_BACK, LEDGER_TRANSFER, LEDGER_GRANT,
-                                             LEDGER_GRANT_EXTEND, LEDGER_GRANT_AMEND, LEDGER_GRANT_REVOKE,
-                                             LEDGER_MEMBER, LEDGER_ACCOUNT_RENAME, LEDGER_PROJECT_MOVE, LEDGER_FREEZE,
-                                             LEDGER_ACCOUNT_CREATE, LEDGER_ACCOUNT_MODIFY, LEDGER_DEPOSIT,
-                                             LEDGER_WITHDRAW, LEDGER_CARRY_FORWARD, LEDGER_ACCOUNT_CLOSE};
+    static const enum ledger_kind tried[] = {
+        LEDGER_SPLIT,          LEDGER_SPLIT_BACK,   LEDGER_TRANSFER,     LEDGER_GRANT,
+        LEDGER_GRANT_EXTEND,   LEDGER_GRANT_AMEND,  LEDGER_GRANT_REVOKE, LEDGER_MEMBER,
+        LEDGER_ACCOUNT_RENAME, LEDGER_PROJECT_MOVE, LEDGER_FREEZE,       LEDGER_ACCOUNT_CREATE,
+        LEDGER_ACCOUNT_MODIFY, LEDGER_DEPOSIT,      LEDGER_WITHDRAW,     LEDGER_CARRY_FORWARD,
+        LEDGER_ACCOUNT_CLOSE};
     struct world *w = *state;
     const char *seed = getenv ("NUI_PROP_SEED");
     w->dice = seed ? strtoull (seed, NULL, 10) : 3;
     for (int i = 0; i < GAMES; i++)
         game (w, i);
-    for (size_t i = 0; !seed && i < sizeof (tried) / sizeof (tried[0]); i++) /* it was not all refused */
+    for (size_t i = 0; !seed && i < sizeof (tried) / sizeof (tried[0]);
+         i++) /* it was not all refused */
         if (w->done[tried[i]] == 0)
             fail_msg ("no %s was done", ledger_kind_name (tried[i]));
 }

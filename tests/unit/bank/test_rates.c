@@ -175,7 +175,8 @@ static void quote_keeps_its_rates (void **state)
     assert_string_equal (quote, "quote.1");
     publish (w, "alpha", 3000000, "");
     publish (w, "beta", 5000000, "");
-    Nui__Common__V1__Envelope *with = sign (w, WHO_ALICE, quote), *without = sign (w, WHO_ALICE, NULL),
+    Nui__Common__V1__Envelope *with = sign (w, WHO_ALICE, quote),
+                              *without = sign (w, WHO_ALICE, NULL),
                               *late = sign (w, WHO_ALICE, quote);
     expect (w, WHO_ALPHA, without, 600, "");
     /* Both parts of a job have it, and it is charged so; the price follows what is asked for. */
@@ -297,9 +298,10 @@ static void quote_unheld (void **state)
     assert_int_equal (400, charge (w, other, "", "alpha.803", start));
     assert_int_equal (1, pg_fixture_number (w->sql, "SELECT count (*) FROM charge WHERE formula "
                                                     "LIKE '%at the rates of quote.1'"));
-    assert_int_equal (2, pg_fixture_number (w->sql, "SELECT count (*) FROM charge WHERE formula LIKE "
-                                                    "'%quote.2 ended%' OR formula LIKE "
-                                                    "'%quote.1 is for one job%'"));
+    assert_int_equal (2,
+                      pg_fixture_number (w->sql, "SELECT count (*) FROM charge WHERE formula LIKE "
+                                                 "'%quote.2 ended%' OR formula LIKE "
+                                                 "'%quote.1 is for one job%'"));
     /* Reconciliation knows what it was due. */
     Nui__Bank__V1__JobListRequest list = NUI__BANK__V1__JOB_LIST_REQUEST__INIT;
     struct bankd_reply reply = call (w, WHO_ALPHA, "JobList", &list.base);
@@ -325,8 +327,9 @@ struct asked {
     bool failed, group;
 };
 
-static void asked_fill (const struct asked *a, Nui__Bank__V1__Asked *m, Nui__Bank__V1__NodeShare *share,
-                        Nui__Bank__V1__NodeShare **shares, char names[3][32])
+static void asked_fill (const struct asked *a, Nui__Bank__V1__Asked *m,
+                        Nui__Bank__V1__NodeShare *share, Nui__Bank__V1__NodeShare **shares,
+                        char names[3][32])
 {
     nui__bank__v1__asked__init (m);
     m->pe_milli = a->pe_milli;
@@ -347,7 +350,8 @@ struct cost {
     char why[256];
 };
 
-static struct cost cost_of (struct world *w, const struct asked *at_hold, const struct asked *at_charge)
+static struct cost cost_of (struct world *w, const struct asked *at_hold,
+                            const struct asked *at_charge)
 {
     struct bankd_job job = {.account = "rich",
                             .memory_mb = at_hold->memory_mb,
@@ -399,8 +403,8 @@ static struct cost cost_of (struct world *w, const struct asked *at_hold, const 
     return cost;
 }
 
-static void costs (struct world *w, const struct asked *hold_asked, const struct asked *charge_asked,
-                   int64_t held, int64_t charged)
+static void costs (struct world *w, const struct asked *hold_asked,
+                   const struct asked *charge_asked, int64_t held, int64_t charged)
 {
     struct cost got = cost_of (w, hold_asked, charge_asked);
     if (got.held != held || got.charged != charged)
@@ -468,8 +472,9 @@ static void every_factor (void **state)
 static void node_types (void **state)
 {
     struct world *w = *state;
-    const struct asked plain = {0}, fat = {.types = {"fat=4"}}, mixed = {.types = {"fat=1", "thin=3"}},
-                       old = {.types = {"old=1", "fat=3"}}, twice = {.types = {"fat=1", "fat=3"}};
+    const struct asked plain = {0}, fat = {.types = {"fat=4"}},
+                       mixed = {.types = {"fat=1", "thin=3"}}, old = {.types = {"old=1", "fat=3"}},
+                       twice = {.types = {"fat=1", "fat=3"}};
     publish (w, "alpha", 1000000, "nodetype fat=4;nodetype thin=1");
     costs (w, &fat, &plain, 1600, 800);
     costs (w, &mixed, &plain, 700, 350); /* the mean is (4 + 3 * 1) / 4 */

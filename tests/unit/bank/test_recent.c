@@ -27,7 +27,9 @@ static void view_new (struct world *w)
 static int up (void **state)
 {
     static struct world w;
-    w = (struct world){.keep = arena_create (1 << 16), .arena = arena_create (1 << 16), .recent = recent_create ()};
+    w = (struct world){.keep = arena_create (1 << 16),
+                       .arena = arena_create (1 << 16),
+                       .recent = recent_create ()};
     view_new (&w);
     *state = &w;
     return 0;
@@ -74,7 +76,8 @@ static void note (struct world *w, int64_t from, int64_t to)
 
 static bool known (struct world *w, int64_t number, const char *hold_id)
 {
-    struct ledger_request req = {.kind = LEDGER_CHARGE, .charge = {.job = job_of (w, number), .hold_id = hold_id}};
+    struct ledger_request req = {.kind = LEDGER_CHARGE,
+                                 .charge = {.job = job_of (w, number), .hold_id = hold_id}};
     return recent_take (w->recent, &req, w->view);
 }
 

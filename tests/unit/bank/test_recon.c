@@ -30,10 +30,17 @@ static int setup (void **state)
 {
     struct world *w = calloc (1, sizeof (*w));
     w->arena = arena_create (0);
-    w->books = (struct recon_books){.arena = w->arena, .run = w->run, .job = w->job,
-                                    .open = w->open, .hold = w->hold, .holds_settled = true,
-                                    .first = 1 * S, .from = 1000 * S, .to = 2000 * S,
-                                    .now = 5000 * S, .late = 3600 * S};
+    w->books = (struct recon_books){.arena = w->arena,
+                                    .run = w->run,
+                                    .job = w->job,
+                                    .open = w->open,
+                                    .hold = w->hold,
+                                    .holds_settled = true,
+                                    .first = 1 * S,
+                                    .from = 1000 * S,
+                                    .to = 2000 * S,
+                                    .now = 5000 * S,
+                                    .late = 3600 * S};
     *state = w;
     return 0;
 }
@@ -154,7 +161,8 @@ static void test_missing (void **state)
     job (w, "a.5", 0, 1000, 1100)->refunded_micro = 8000000; /* settled by hand */
     job (w, "a.6", 0, 1000, 1100)->by_hand = TEXT ("ops");
     run (w, "a.7", 0, 1000, 1100);
-    job (w, "a.7", 0, 1000, 1100)->by_hand = TEXT ("ops"); /* as the site says, and said all the same */
+    job (w, "a.7", 0, 1000, 1100)->by_hand =
+        TEXT ("ops"); /* as the site says, and said all the same */
     Nui__Bank__V1__JobRecord *back = job (w, "a.8", 0, 1000, 1100);
     back->by_hand = TEXT ("ops");
     back->refunded_micro = back->charged_micro;
@@ -162,7 +170,8 @@ static void test_missing (void **state)
                "MISSING_AT_SITE a.4 decide; BY_HAND a.6 decide; BY_HAND a.7 decide");
     assert_int_equal (w->row[0].site_ps_us, 400 * S);
     assert_int_equal (w->row[0].bank_ps_us, -1);
-    assert_string_equal (w->row[4].text, "charged by hand by ops, and the site has no record of it");
+    assert_string_equal (w->row[4].text,
+                         "charged by hand by ops, and the site has no record of it");
     assert_string_equal (w->row[5].text, "charged by hand by ops");
     assert_int_equal (w->row[3].amount, 8000000);
     assert_int_equal (w->row[3].charge_op, 101);
@@ -209,9 +218,10 @@ static void test_differences (void **state)
     job (w, "a.7", 0, 1000, 1100)->rate_due = 2;
     run (w, "a.8", 0, 1000, 1100);
     job (w, "a.8", 0, 1000, 1100)->expired_use = true;
-    expect (w, "AMOUNT_DIFF a.1 decide; AMOUNT_DIFF a.2 decide; AMOUNT_DIFF a.3 decide; "
-               "AMOUNT_DIFF a.4 charge; AMOUNT_DIFF a.5 wait; LATE a.6 decide; RATE_DIFF a.7 decide; "
-               "EXPIRED_USE a.8 decide");
+    expect (w,
+            "AMOUNT_DIFF a.1 decide; AMOUNT_DIFF a.2 decide; AMOUNT_DIFF a.3 decide; "
+            "AMOUNT_DIFF a.4 charge; AMOUNT_DIFF a.5 wait; LATE a.6 decide; RATE_DIFF a.7 decide; "
+            "EXPIRED_USE a.8 decide");
     assert_string_equal (w->row[2].text, "amount: the site was told 7.999999, the bank has 8");
 }
 
@@ -220,8 +230,8 @@ static void test_duplicates (void **state)
     struct world *w = *state;
     run (w, "a.1", 0, 1000, 1100);
     job (w, "a.1", 0, 1000, 1100);
-    job (w, "a.1", 1, 1050, 1150);      /* the same time: twice */
-    job (w, "a.1", 2, 1100, 1150);      /* another time */
+    job (w, "a.1", 1, 1050, 1150); /* the same time: twice */
+    job (w, "a.1", 2, 1100, 1150); /* another time */
     job (w, "a.1", 3, 1000, 1001)->charges = 2;
     job (w, "a.9", 0, 1099, 1200)->grid_job_id = TEXT ("a.1"); /* under another name */
     job (w, "a.8", 0, 1000, 1100)->component = TEXT ("other");
@@ -302,17 +312,47 @@ static void test_slurm (void **state)
 {
     struct world *w = *state;
     const struct sacct_job slurm[] = {
-        {.id = "1", .state = "", .user = "", .account = "", .start = 1000 * S, .end = 1101 * S,
-         .procs = 4, .elapsed = 101 * S}, /* within two seconds */
-        {.id = "2", .state = "COMPLETED", .user = "bob", .account = "x", .start = 1000 * S,
-         .end = 1100 * S, .procs = 4, .elapsed = 100 * S},
-        {.id = "1", .state = "", .user = "", .account = "", .start = 1500 * S, .end = 1600 * S,
-         .procs = 4, .elapsed = 100 * S}, /* the number came round again */
-        {.id = "3", .state = "", .user = "", .account = "", .start = 1000 * S, .end = 1100 * S,
-         .procs = 5, .elapsed = 100 * S},
+        {.id = "1",
+         .state = "",
+         .user = "",
+         .account = "",
+         .start = 1000 * S,
+         .end = 1101 * S,
+         .procs = 4,
+         .elapsed = 101 * S}, /* within two seconds */
+        {.id = "2",
+         .state = "COMPLETED",
+         .user = "bob",
+         .account = "x",
+         .start = 1000 * S,
+         .end = 1100 * S,
+         .procs = 4,
+         .elapsed = 100 * S},
+        {.id = "1",
+         .state = "",
+         .user = "",
+         .account = "",
+         .start = 1500 * S,
+         .end = 1600 * S,
+         .procs = 4,
+         .elapsed = 100 * S}, /* the number came round again */
+        {.id = "3",
+         .state = "",
+         .user = "",
+         .account = "",
+         .start = 1000 * S,
+         .end = 1100 * S,
+         .procs = 5,
+         .elapsed = 100 * S},
         {.id = "4", .state = "", .user = "", .account = "", .end = 1100 * S, .procs = 4},
-        {.id = "5", .state = "", .user = "", .account = "", .start = 1990 * S, .end = 2001 * S,
-         .procs = 4, .elapsed = 11 * S}};
+        {.id = "5",
+         .state = "",
+         .user = "",
+         .account = "",
+         .start = 1990 * S,
+         .end = 2001 * S,
+         .procs = 4,
+         .elapsed = 11 * S}};
     w->books.slurm = slurm;
     w->books.slurm_count = sizeof (slurm) / sizeof (slurm[0]);
     w->books.has_slurm = true;

@@ -77,8 +77,9 @@ static void point_in_time (void **state)
     expect (&rig, hold, "granted hold.1 100000000 phys");
     char *segment =
         pg_fixture_value (sql, "SELECT pg_walfile_name (pg_create_restore_point ('before'))");
-    pg_fixture_run (sql, "SET session_replication_role = replica; DELETE FROM entry; DELETE FROM hold; "
-                   "UPDATE balance SET held = 0");
+    pg_fixture_run (sql,
+                    "SET session_replication_role = replica; DELETE FROM entry; DELETE FROM hold; "
+                    "UPDATE balance SET held = 0");
     pg_fixture_run (sql, "SELECT pg_switch_wal ()");
     char archived[160];
     snprintf (archived, sizeof (archived),
@@ -137,7 +138,8 @@ static void numbers_given (const char *conninfo, uint64_t keys)
     grant.deposit.reference = job;
     assert_string_equal ("", bankrig_ask (&rig, &grant).err.text);
     struct ledger_quote_item item = {.site = "alpha", .procs = 1, .walltime = US_PER_S};
-    struct ledger_quote ask = {.identity = ALICE, .account = "phys", .item = &item, .item_count = 1};
+    struct ledger_quote ask = {
+        .identity = ALICE, .account = "phys", .item = &item, .item_count = 1};
     struct ledger_request quote = req_new (&rig, LEDGER_QUOTE, ALICE);
     quote.quote.ask = &ask;
     quote.quote.keep = 60 * US_PER_S;
@@ -175,8 +177,10 @@ static void numbers_never_again (void **state)
     for (int i = 0; i < 4; i++) {
         snprintf (sql, sizeof (sql), "SELECT max (id) FROM bank.%s", table[i]);
         long long before = pg_fixture_number (lost, sql);
-        snprintf (sql, sizeof (sql), "SELECT min (id) FROM bank.%s WHERE op_id > (SELECT max (op_id) FROM bank.funder)",
-                  table[i]);
+        snprintf (
+            sql, sizeof (sql),
+            "SELECT min (id) FROM bank.%s WHERE op_id > (SELECT max (op_id) FROM bank.funder)",
+            table[i]);
         assert_true (pg_fixture_number (restored, sql) > before);
     }
     books_balance (restored);
@@ -343,7 +347,8 @@ static void full_disk (void **state)
     struct bankrig rig;
     char dir[64], file[80], text[64], job[32];
     if (!small_disk (dir, "48m")) {
-        print_message ("no disk was filled: a small file system needs root and a mount namespace\n");
+        print_message (
+            "no disk was filled: a small file system needs root and a mount namespace\n");
         skip ();
     }
     struct pg_fixture *pg = pg_fixture_start (false);
@@ -369,8 +374,9 @@ static void full_disk (void **state)
         assert_non_null (strstr (a.err.text, "No space left on device"));
         assert_null (strchr (a.err.text, '\n'));
         assert_int_equal (granted, pg_fixture_number (sql, "SELECT count (*) FROM hold"));
-        assert_int_equal (granted * CREDIT, pg_fixture_number (sql, "SELECT sum (held) FROM balance "
-                                                                    "WHERE held > 0"));
+        assert_int_equal (granted * CREDIT,
+                          pg_fixture_number (sql, "SELECT sum (held) FROM balance "
+                                                  "WHERE held > 0"));
         books_balance (sql);
         a = bankrig_ask (&rig, &hold);
     }
@@ -396,9 +402,10 @@ static void wal_to (struct pg_fixture *pg, const char *dir)
 {
     char command[1024];
     pg_fixture_crash (pg);
-    snprintf (command, sizeof (command), "cp -a %s/data/pg_wal %s/wal && rm -r %s/data/pg_wal && "
-              "ln -s %s/wal %s/data/pg_wal", pg_fixture_dir (pg), dir, pg_fixture_dir (pg), dir,
-              pg_fixture_dir (pg));
+    snprintf (command, sizeof (command),
+              "cp -a %s/data/pg_wal %s/wal && rm -r %s/data/pg_wal && "
+              "ln -s %s/wal %s/data/pg_wal",
+              pg_fixture_dir (pg), dir, pg_fixture_dir (pg), dir, pg_fixture_dir (pg));
     assert_int_equal (0, system (command));
     assert_true (pg_fixture_again (pg));
 }
@@ -433,7 +440,8 @@ static void full_wal (void **state)
     struct err err = {0};
     int n = 0;
     if (!small_disk (dir, "96m")) {
-        print_message ("no disk was filled: a small file system needs root and a mount namespace\n");
+        print_message (
+            "no disk was filled: a small file system needs root and a mount namespace\n");
         skip ();
     }
     struct pg_fixture *pg = pg_fixture_start (false);
@@ -457,7 +465,8 @@ static void full_wal (void **state)
     }
     assert_in_range (n, 1, MANY - 1);
     assert_true (log_says (pg, "PANIC:.*No space left on device"));
-    assert_int_equal (ERR_UNAVAILABLE, committer_submit (rig.committer, &hold[0], NULL, NULL, NULL, &err));
+    assert_int_equal (ERR_UNAVAILABLE,
+                      committer_submit (rig.committer, &hold[0], NULL, NULL, NULL, &err));
     assert_non_null (strstr (err.text, "send the same request again"));
     assert_int_equal (0, unlink (file));
     pg_fixture_crash (pg); /* where it has not stopped by itself */
@@ -482,10 +491,8 @@ static void full_wal (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (point_in_time),
-        cmocka_unit_test (numbers_never_again),
-        cmocka_unit_test (standby),
-        cmocka_unit_test (full_disk),
+        cmocka_unit_test (point_in_time), cmocka_unit_test (numbers_never_again),
+        cmocka_unit_test (standby),       cmocka_unit_test (full_disk),
         cmocka_unit_test (full_wal),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);

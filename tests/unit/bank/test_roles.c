@@ -274,8 +274,9 @@ static void manual (void **state)
     FILE *page = fopen (NUI_BANK_PAGE, "r");
     assert_non_null (page);
     while (fgets (line, sizeof (line), page)) {
-        if (sscanf (line, "%63s %1[x.] %1[x.] %1[x.] %1[x.] %1[x.] %1[x.] %1[x.] %1[x.]", name, cell[0],
-                    cell[1], cell[2], cell[3], cell[4], cell[5], cell[6], cell[7]) != ROLES + 1)
+        if (sscanf (line, "%63s %1[x.] %1[x.] %1[x.] %1[x.] %1[x.] %1[x.] %1[x.] %1[x.]", name,
+                    cell[0], cell[1], cell[2], cell[3], cell[4], cell[5], cell[6],
+                    cell[7]) != ROLES + 1)
             continue;
         int call = 0;
         while (call < CALLS && strcmp (table[call].method, name) != 0)
@@ -347,8 +348,8 @@ static bool shows (struct world *w, enum bankd_who who, const char *call, const 
     static char *by[] = {(char *)(uintptr_t) "account"};
     char fields[256];
     uint8_t key[16];
-    const ProtobufCMethodDescriptor *method = protobuf_c_service_descriptor_get_method_by_name (
-        &nui__bank__v1__bank__descriptor, call);
+    const ProtobufCMethodDescriptor *method =
+        protobuf_c_service_descriptor_get_method_by_name (&nui__bank__v1__bank__descriptor, call);
     ProtobufCMessage *m = calloc (1, method->input->sizeof_message);
     protobuf_c_message_init (method->input, m);
     snprintf (fields, sizeof (fields), "%s", asked);
@@ -381,20 +382,20 @@ static void rows (void **state)
         const char *call, *asked, *word, *cells;
     } read[] = {
         /*                                           FMLmOASXBb */
-        {"Balance", "", "hidden",                   "yy--yy---y"},
-        {"Balance", "account=hidden", "hidden",     "yy--yy---y"},
-        {"Statement", "account=hidden", "hidden",   "yy--yy---y"},
-        {"Usage", "", "hidden",                     "yy--yy---y"},
-        {"HoldList", "", "beta.7772",                "yy--yy--yy"},
-        {"JobList", "", "beta.7771",                 "yy--yy--yy"},
-        {"GrantList", "", "secret-1",               "yy--yy---y"},
+        {"Balance", "", "hidden", "yy--yy---y"},
+        {"Balance", "account=hidden", "hidden", "yy--yy---y"},
+        {"Statement", "account=hidden", "hidden", "yy--yy---y"},
+        {"Usage", "", "hidden", "yy--yy---y"},
+        {"HoldList", "", "beta.7772", "yy--yy--yy"},
+        {"JobList", "", "beta.7771", "yy--yy--yy"},
+        {"GrantList", "", "secret-1", "yy--yy---y"},
         {"GrantStatement", "grant_id=grant.1", "secret-1", "yy--yy---y"},
-        {"List", "kind=account", "hidden",          "yy--yy---y"},
-        {"List", "kind=project", "secret",          "yy--yy---y"},
-        {"List", "kind=user", BOB_URI,              "yy--yy---y"},
-        {"ReconList", "", "beta.7771",               "yy--yy--y-"},
-        {"RoleList", "", OTTO_URI,                  "yy--yy----"},
-        {"Operations", "from_id=1", "beta.7771",     "y---yy----"},
+        {"List", "kind=account", "hidden", "yy--yy---y"},
+        {"List", "kind=project", "secret", "yy--yy---y"},
+        {"List", "kind=user", BOB_URI, "yy--yy---y"},
+        {"ReconList", "", "beta.7771", "yy--yy--y-"},
+        {"RoleList", "", OTTO_URI, "yy--yy----"},
+        {"Operations", "from_id=1", "beta.7771", "y---yy----"},
     };
     hide (w);
     for (size_t i = 0; i < sizeof (read) / sizeof (read[0]); i++)
@@ -403,7 +404,9 @@ static void rows (void **state)
             bool want = read[i].cells[k] == 'y';
             if (shows (w, who, read[i].call, read[i].asked, read[i].word) != want)
                 fail_msg ("%s %s as %s: %s is %s", read[i].call, read[i].asked,
-                          k < ROLES ? roles[k].name : k == ROLES ? "the site" : "the user",
+                          k < ROLES    ? roles[k].name
+                          : k == ROLES ? "the site"
+                                       : "the user",
                           read[i].word, want ? "not seen" : "seen");
         }
     /* The proof of the charge, by who is in it or sees all; its number is the newest charge's. */
@@ -496,7 +499,7 @@ static void quotes (void **state)
     static const struct {
         enum bankd_who who;
         bool sees, may;
-    } row[] = {{WHO_NSF, true, true},  {WHO_MARA, true, true},  {WHO_LENA, true, true},
+    } row[] = {{WHO_NSF, true, true},   {WHO_MARA, true, true}, {WHO_LENA, true, true},
                {WHO_ALICE, true, true}, {WHO_OPS, true, true},  {WHO_OTTO, true, false},
                {WHO_BOB, false, false}};
     char id[32];
@@ -511,7 +514,8 @@ static void quotes (void **state)
         list.quote_id = TEXT ("");
         reply = bankd_call (&w->d, row[i].who, "QuoteList", &list.base);
         assert_int_equal (0, reply.err.code);
-        assert_int_equal (row[i].sees, ((Nui__Bank__V1__QuoteListReply *)reply.message)->n_quotes != 0);
+        assert_int_equal (row[i].sees,
+                          ((Nui__Bank__V1__QuoteListReply *)reply.message)->n_quotes != 0);
         bankd_reply_free (&reply);
         assert_int_equal (row[i].may ? 0 : ERR_DENIED, cancelled (w, row[i].who, id));
         assert_int_equal (row[i].may ? ERR_EXISTS : 0, cancelled (w, WHO_ALICE, id));
@@ -521,11 +525,8 @@ static void quotes (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (cells),
-        cmocka_unit_test (manual),
-        cmocka_unit_test (rows),
-        cmocka_unit_test (own_only),
-        cmocka_unit_test (quotes),
+        cmocka_unit_test (cells),    cmocka_unit_test (manual), cmocka_unit_test (rows),
+        cmocka_unit_test (own_only), cmocka_unit_test (quotes),
     };
     return cmocka_run_group_tests (tests, up, down);
 }

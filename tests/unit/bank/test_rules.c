@@ -66,16 +66,19 @@ static void prove (struct world *w)
     assert_int_equal (0, number (w, "SELECT count (*) FROM (SELECT 1 FROM entry GROUP BY op_id, "
                                     "layer HAVING sum (amount) <> 0) x"));
     assert_int_equal (
-        0, number (w, "SELECT count (*) FROM balance b WHERE posted <> coalesce ((SELECT sum (amount) "
-                      "FROM entry e WHERE e.allocation_id = b.allocation_id AND layer = 'P'), 0) OR "
-                      "held <> coalesce ((SELECT sum (amount) FROM entry e WHERE e.allocation_id = "
-                      "b.allocation_id AND layer = 'H'), 0)"));
+        0,
+        number (w, "SELECT count (*) FROM balance b WHERE posted <> coalesce ((SELECT sum (amount) "
+                   "FROM entry e WHERE e.allocation_id = b.allocation_id AND layer = 'P'), 0) OR "
+                   "held <> coalesce ((SELECT sum (amount) FROM entry e WHERE e.allocation_id = "
+                   "b.allocation_id AND layer = 'H'), 0)"));
     assert_int_equal (
-        0, number (w, "SELECT count (*) FROM balance b WHERE held <> coalesce ((SELECT sum (g.amount - "
-                      "g.settled - g.released) FROM hold_leg g JOIN hold h ON h.id = g.hold_id WHERE "
-                      "h.open AND g.allocation_id = b.allocation_id), 0)"));
-    assert_int_equal (0, number (w, "SELECT count (*) FROM hold h WHERE amount <> (SELECT sum (amount) "
-                                    "FROM hold_leg g WHERE g.hold_id = h.id)"));
+        0, number (
+               w, "SELECT count (*) FROM balance b WHERE held <> coalesce ((SELECT sum (g.amount - "
+                  "g.settled - g.released) FROM hold_leg g JOIN hold h ON h.id = g.hold_id WHERE "
+                  "h.open AND g.allocation_id = b.allocation_id), 0)"));
+    assert_int_equal (
+        0, number (w, "SELECT count (*) FROM hold h WHERE amount <> (SELECT sum (amount) "
+                      "FROM hold_leg g WHERE g.hold_id = h.id)"));
 }
 
 static int fresh (void **state)
@@ -158,7 +161,8 @@ static void groups (void **state)
     expect (w, group, "granted hold.1 400000000 rich fallback; hold.2 700000000 rich fallback");
     expect (w, group, "granted hold.1 400000000 rich fallback; hold.2 700000000 rich fallback");
     assert_int_equal (1, number (w, "SELECT count (DISTINCT op_id) FROM hold"));
-    assert_int_equal (1100 * CREDIT, number (w, "SELECT held FROM balance WHERE allocation_id = 7"));
+    assert_int_equal (1100 * CREDIT,
+                      number (w, "SELECT held FROM balance WHERE allocation_id = 7"));
     expect (w, group_of (w, hold, item, 2), "refused HoldExists");
     /* Each site settles its own. */
     expect (w, req_charge (&w->rig, "alpha", "a.1", "hold.1", 1, clock_now_us (), 100, true),
@@ -192,7 +196,8 @@ static void longer (void **state)
     expect (w, extend_to (w, "alpha", "hold.1", 500), "extended hold.1 1000000000 phys");
     assert_int_equal (2, number (w, "SELECT count (*) FROM hold_leg"));
     assert_int_equal (500 * US_PER_S, number (w, "SELECT walltime_us FROM hold"));
-    assert_int_equal (0, number (w, "SELECT expires_at - start_at - walltime_us - 600000000 FROM hold"));
+    assert_int_equal (
+        0, number (w, "SELECT expires_at - start_at - walltime_us - 600000000 FROM hold"));
     expect (w, req_charge (&w->rig, "alpha", "a.1", "hold.1", 2, now, 450, true),
             "charged 700000000 total 900000000 released 100000000 phys acked 0");
     expect_refused (w, extend_to (w, "alpha", "hold.1", 900), ERR_CONFLICT, "is closed");
@@ -216,7 +221,8 @@ static void scopes (void **state)
                                                   {LEDGER_SCOPE_SITE, "beta", false}};
     expect (w, deposit_for (w, 100 * CREDIT, alpha_bob, 2), "done alloc.8");
     expect (w, deposit_for (w, 50 * CREDIT, not_bob, 2), "done alloc.9");
-    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", BOB, 1, 100), "granted hold.1 100000000 phys");
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", BOB, 1, 100),
+            "granted hold.1 100000000 phys");
     assert_int_equal (100 * CREDIT, number (w, "SELECT held FROM balance WHERE allocation_id = 8"));
     expect (w, req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 1001),
             "refused InsufficientFunds phys:InsufficientFunds:1000000");
@@ -227,8 +233,10 @@ static void scopes (void **state)
     /* bob's job runs over: from what is for everyone, not from what excludes him. */
     expect (w, req_charge (&w->rig, "alpha", "a.1", "hold.1", 1, clock_now_us (), 1150, true),
             "charged 1150000000 total 1150000000 released 0 phys acked 0");
-    assert_int_equal (50 * CREDIT, number (w, "SELECT posted FROM balance WHERE allocation_id = 9"));
-    assert_int_equal (-50 * CREDIT, number (w, "SELECT posted FROM balance WHERE allocation_id = 8"));
+    assert_int_equal (50 * CREDIT,
+                      number (w, "SELECT posted FROM balance WHERE allocation_id = 9"));
+    assert_int_equal (-50 * CREDIT,
+                      number (w, "SELECT posted FROM balance WHERE allocation_id = 8"));
     expect (w, req_hold (&w->rig, "beta", "b.2", "phys", ALICE, 1, 1),
             "refused AccountOverdrawn phys:AccountOverdrawn:50000000");
 }
@@ -316,8 +324,10 @@ static void expiring (void **state)
     done = expire (w, 8);
     for (int i = 0; i < 2; i++) {
         expect (w, done, "done alloc.8");
-        assert_int_equal (30 * CREDIT, number (w, "SELECT posted FROM balance WHERE allocation_id = 8"));
-        assert_int_equal (70 * CREDIT, number (w, "SELECT sum (amount) FROM entry WHERE account_id = -1"));
+        assert_int_equal (30 * CREDIT,
+                          number (w, "SELECT posted FROM balance WHERE allocation_id = 8"));
+        assert_int_equal (70 * CREDIT,
+                          number (w, "SELECT sum (amount) FROM entry WHERE account_id = -1"));
     }
     snprintf (query, sizeof (query),
               "SELECT count (*) FROM op WHERE kind = 'expire' AND status = 0 AND client = '" AGENCY
@@ -326,13 +336,16 @@ static void expiring (void **state)
     assert_int_equal (1, number (w, query));
     expect_refused (w, expire (w, 8), ERR_CONFLICT, "what is left of it is held");
     expect (w, req_release (&w->rig, "alpha", "hold.1"), "released 30000000 acked 0");
-    assert_int_equal (100 * CREDIT, number (w, "SELECT sum (amount) FROM entry WHERE account_id = -1"));
+    assert_int_equal (100 * CREDIT,
+                      number (w, "SELECT sum (amount) FROM entry WHERE account_id = -1"));
     expect_refused (w, expire (w, 8), ERR_CONFLICT, "nothing is left of it");
     uuid_make (&due.key);
     expect_refused (w, due, ERR_CONFLICT, "nothing is left of it");
     /* early, 6, 999, what was held, what was gone; of the bank's own two, none. */
-    assert_int_equal (5, number (w, "SELECT count (*) FROM op WHERE kind = 'expire' AND status <> 0"));
-    expect (w, req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 10), "granted hold.2 10000000 phys");
+    assert_int_equal (5,
+                      number (w, "SELECT count (*) FROM op WHERE kind = 'expire' AND status <> 0"));
+    expect (w, req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 10),
+            "granted hold.2 10000000 phys");
 }
 
 /* E2: what is below zero at the end is owed by the project, blocks all its accounts, and is repaid
@@ -365,7 +378,8 @@ static void debts (void **state)
     expect (w, req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 10),
             "refused ProjectInDebt phys:ProjectInDebt:10000000");
     expect (w, req_deposit (&w->rig, "short", 20 * CREDIT, 0, 0), "done alloc.11");
-    assert_int_equal (10 * CREDIT, number (w, "SELECT posted FROM balance WHERE allocation_id = 11"));
+    assert_int_equal (10 * CREDIT,
+                      number (w, "SELECT posted FROM balance WHERE allocation_id = 11"));
     expect (w, req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 10),
             "granted hold.2 10000000 phys");
 }
@@ -392,7 +406,8 @@ static void granted_twice (struct world *w)
         grant[i].deposit.again = i == 2;
     }
     expect (w, grant[0], "done grant.1,alloc.8");
-    expect_refused (w, grant[1], ERR_EXISTS, "funder dfg has given a grant of reference SFB 1 already");
+    expect_refused (w, grant[1], ERR_EXISTS,
+                    "funder dfg has given a grant of reference SFB 1 already");
     expect (w, grant[2], "done grant.2,alloc.9");
 }
 
@@ -402,7 +417,8 @@ static void begins (void **state)
 {
     struct world *w = *state;
     time_us now = clock_now_us (), begin = now + 1500000;
-    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 1000), "granted hold.1 1000000000 phys");
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 1000),
+            "granted hold.1 1000000000 phys");
     expect (w, req_charge (&w->rig, "alpha", "a.1", "hold.1", 1, now, 1001, true),
             "charged 1001000000 total 1001000000 released 0 phys acked 0");
     expect (w, req_deposit (&w->rig, "phys", 951 * CREDIT, begin, 0), "done alloc.8");
@@ -418,16 +434,19 @@ static void begins (void **state)
         assert_int_equal (0, posted (w, 6));
         assert_int_equal (950 * CREDIT, posted (w, 8));
     }
-    expect (w, req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 900), "granted hold.2 900000000 phys");
+    expect (w, req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 900),
+            "granted hold.2 900000000 phys");
     /* 50 are left: the next job runs 10 beyond them; what the other one does not use repays that. */
-    expect (w, req_hold (&w->rig, "alpha", "a.3", "phys", ALICE, 1, 50), "granted hold.3 50000000 phys");
+    expect (w, req_hold (&w->rig, "alpha", "a.3", "phys", ALICE, 1, 50),
+            "granted hold.3 50000000 phys");
     expect (w, req_charge (&w->rig, "alpha", "a.3", "hold.3", 1, now, 60, true),
             "charged 60000000 total 60000000 released 0 phys acked 0");
     expect (w, req_deposit (&w->rig, "phys", 4 * CREDIT, 0, 0), "done alloc.9");
     expect (w, req_charge (&w->rig, "alpha", "a.2", "hold.2", 1, now, 100, true),
             "charged 100000000 total 100000000 released 800000000 phys acked 0");
     assert_int_equal (794 * CREDIT, posted (w, 8));
-    expect (w, req_hold (&w->rig, "alpha", "a.4", "phys", ALICE, 1, 794), "granted hold.4 794000000 phys");
+    expect (w, req_hold (&w->rig, "alpha", "a.4", "phys", ALICE, 1, 794),
+            "granted hold.4 794000000 phys");
 }
 
 /* Hostile amounts and dates. */
@@ -439,7 +458,8 @@ static void hostile (void **state)
     for (size_t i = 0; i < sizeof (amounts) / sizeof (amounts[0]); i++) {
         expect_refused (w, req_deposit (&w->rig, "phys", amounts[i], 0, 0), ERR_INVALID, "deposit");
         expect_refused (w, req_withdraw (&w->rig, "phys", amounts[i]), ERR_INVALID, "withdraw");
-        expect_refused (w, req_transfer (&w->rig, "phys", "rich", amounts[i]), ERR_INVALID, "transfer");
+        expect_refused (w, req_transfer (&w->rig, "phys", "rich", amounts[i]), ERR_INVALID,
+                        "transfer");
     }
     expect_refused (w, req_deposit (&w->rig, "phys", CREDIT, 200, 100), ERR_INVALID, "end before");
     struct ledger_request carry = req_new (&w->rig, LEDGER_CARRY_FORWARD, AGENCY);
@@ -451,9 +471,12 @@ static void hostile (void **state)
     carry.carry.allocation_id = INT64_MAX;
     carry.carry.description = "";
     expect_refused (w, carry, ERR_NOT_FOUND, "no open allocation");
-    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 100), "granted hold.1 100000000 phys");
-    expect_refused (w, extend_to (w, "alpha", "hold.1", INT64_MAX / US_PER_S), ERR_INVALID, "extend");
-    expect_refused (w, extend_to (w, "alpha", "hold.99999999999999999999", 500), ERR_NOT_FOUND, "no hold");
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 100),
+            "granted hold.1 100000000 phys");
+    expect_refused (w, extend_to (w, "alpha", "hold.1", INT64_MAX / US_PER_S), ERR_INVALID,
+                    "extend");
+    expect_refused (w, extend_to (w, "alpha", "hold.99999999999999999999", 500), ERR_NOT_FOUND,
+                    "no hold");
     /* Names of every byte that is a letter by itself; the others never pass the service. */
     for (int c = 1; c < 128; c++) {
         char name[3] = {'x', (char)c, '\0'};
@@ -477,8 +500,9 @@ static struct ledger_request closing_of (struct world *w, const char *account, b
 
 static credit_micro owed (struct world *w)
 {
-    return number (w, "SELECT coalesce (sum (amount), 0) FROM entry e JOIN account a ON a.id = e.account_id "
-                      "WHERE a.name = 'debt:physics'");
+    return number (
+        w, "SELECT coalesce (sum (amount), 0) FROM entry e JOIN account a ON a.id = e.account_id "
+           "WHERE a.name = 'debt:physics'");
 }
 
 static credit_micro at_source (struct world *w)
@@ -488,7 +512,8 @@ static credit_micro at_source (struct world *w)
 
 static struct ledger_request late (struct world *w, const char *job, int64_t seconds)
 {
-    struct ledger_request charge = req_charge (&w->rig, "alpha", job, "", 1, clock_now_us (), seconds, true);
+    struct ledger_request charge =
+        req_charge (&w->rig, "alpha", job, "", 1, clock_now_us (), seconds, true);
     charge.charge.account = "phys";
     charge.on_behalf = ALICE;
     return charge;
@@ -499,11 +524,13 @@ static struct ledger_request late (struct world *w, const char *job, int64_t sec
 static void closing (void **state)
 {
     struct world *w = *state;
-    expect (w, req_hold (&w->rig, "alpha", "a.0", "phys", ALICE, 1, 40), "granted hold.1 40000000 phys");
+    expect (w, req_hold (&w->rig, "alpha", "a.0", "phys", ALICE, 1, 40),
+            "granted hold.1 40000000 phys");
     expect (w, req_charge (&w->rig, "alpha", "a.0", "hold.1", 1, clock_now_us (), 40, true),
             "charged 40000000 total 40000000 released 0 phys acked 0");
     int64_t paid = number (w, "SELECT max (op_id) FROM charge");
-    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 10), "granted hold.2 10000000 phys");
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 10),
+            "granted hold.2 10000000 phys");
     /* Malformed is malformed, whatever the accounts are: the same request has the same answer
      * (prop_bank seed 20019 had another one after the close). */
     struct ledger_request circle = req_transfer (&w->rig, "phys", "phys", CREDIT);
@@ -516,7 +543,8 @@ static void closing (void **state)
     assert_int_equal (-(5000 + 50) * CREDIT, at_source (w));
     expect (w, req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 10),
             "refused AccountClosed phys:AccountClosed:10000000");
-    expect (w, extend_to (w, "alpha", "hold.2", 20), "refused AccountClosed phys:AccountClosed:10000000");
+    expect (w, extend_to (w, "alpha", "hold.2", 20),
+            "refused AccountClosed phys:AccountClosed:10000000");
     /* Four of the ten are used: the other six follow. */
     expect (w, req_charge (&w->rig, "alpha", "a.1", "hold.2", 1, clock_now_us (), 4, true),
             "charged 4000000 total 4000000 released 6000000 phys acked 0");
@@ -533,29 +561,35 @@ static void closing (void **state)
     expect (w, req_refund (&w->rig, number (w, "SELECT max (op_id) FROM charge"), 3 * CREDIT),
             "refunded 3000000 left 2000000");
     assert_int_equal (-2 * CREDIT, owed (w));
-    assert_int_equal (0, number (w, "SELECT coalesce (sum (amount), 0) FROM entry WHERE account_id = 2")); /* suspense */
+    assert_int_equal (
+        0,
+        number (
+            w, "SELECT coalesce (sum (amount), 0) FROM entry WHERE account_id = 2")); /* suspense */
     expect (w, req_deposit (&w->rig, "rich", 2 * CREDIT, 0, 0), "done alloc.9");
     assert_int_equal (0, owed (w));
     expect (w, closing_of (w, "phys", true), "done account.5");
     expect (w, req_deposit (&w->rig, "phys", 10 * CREDIT, 0, 0), "done alloc.10");
-    expect (w, req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 10), "granted hold.3 10000000 phys");
+    expect (w, req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 10),
+            "granted hold.3 10000000 phys");
 }
 
 /* What is below zero when an account is closed is repaid by what the account has, then owed by its project. */
 static void closing_in_debt (void **state)
 {
     struct world *w = *state;
-    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 1000), "granted hold.1 1000000000 phys");
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 1000),
+            "granted hold.1 1000000000 phys");
     expect (w, req_charge (&w->rig, "alpha", "a.1", "hold.1", 1, clock_now_us (), 1030, true),
             "charged 1030000000 total 1030000000 released 0 phys acked 0");
     expect (w, closing_of (w, "phys", false), "done account.5");
     assert_int_equal (0, posted (w, 6));
     assert_int_equal (-30 * CREDIT, owed (w));
-    expect (w, req_hold (&w->rig, "alpha", "a.2", "rich", ALICE, 1, 10), "refused ProjectInDebt rich:ProjectInDebt:30000000");
+    expect (w, req_hold (&w->rig, "alpha", "a.2", "rich", ALICE, 1, 10),
+            "refused ProjectInDebt rich:ProjectInDebt:30000000");
 }
 
-static struct ledger_request freeze_of (struct world *w, enum ledger_freezable what, const char *name, int64_t grant,
-                                        bool undo)
+static struct ledger_request freeze_of (struct world *w, enum ledger_freezable what,
+                                        const char *name, int64_t grant, bool undo)
 {
     struct ledger_request req = req_new (&w->rig, LEDGER_FREEZE, "nui://test/operator/ops");
     req.freeze.what = what;
@@ -567,7 +601,8 @@ static struct ledger_request freeze_of (struct world *w, enum ledger_freezable w
 }
 
 /* A hold that is refused as frozen, with a word of its sentence; then it is thawed, and the same is granted. */
-static void frozen_one (struct world *w, enum ledger_freezable what, const char *name, int64_t grant)
+static void frozen_one (struct world *w, enum ledger_freezable what, const char *name,
+                        int64_t grant)
 {
     static int jobs;
     char job[16], job_after[16];
@@ -576,7 +611,8 @@ static void frozen_one (struct world *w, enum ledger_freezable what, const char 
     expect (w, freeze_of (w, what, name, grant, false), "done");
     struct ledger_request again = freeze_of (w, what, name, grant, false);
     expect_refused (w, again, ERR_EXISTS, "by nui://test/operator/ops: an audit");
-    expect (w, req_hold (&w->rig, "alpha", job, "phys", ALICE, 1, 10), "refused Frozen phys:Frozen:10000000");
+    expect (w, req_hold (&w->rig, "alpha", job, "phys", ALICE, 1, 10),
+            "refused Frozen phys:Frozen:10000000");
     expect (w, freeze_of (w, what, name, grant, true), "done");
     expect_refused (w, freeze_of (w, what, name, grant, true), ERR_EXISTS, "is not frozen");
     struct ledger_request hold = req_hold (&w->rig, "alpha", job_after, "phys", ALICE, 1, 10);
@@ -599,7 +635,8 @@ static void freezing (void **state)
     grant.deposit.funder = "nsf";
     grant.deposit.reference = "G1";
     expect (w, grant, "done grant.1,alloc.8");
-    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 100), "granted hold.1 100000000 phys");
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 100),
+            "granted hold.1 100000000 phys");
     frozen_one (w, LEDGER_FREEZE_GRANT, NULL, 1);
     expect (w, fallback_to (w, &rich, 1), "done account.5");
     frozen_one (w, LEDGER_FREEZE_USER, ALICE, 0);
@@ -619,8 +656,12 @@ static void freezing (void **state)
             "charged 100000000 total 100000000 released 0 phys acked 0");
     expect (w, late (w, "a.9", 5), "charged 5000000 total 5000000 released 0 phys acked 0");
     assert_int_equal (9, number (w, "SELECT count (*) FROM freezing"));
-    assert_int_equal (1, number (w, "SELECT count (*) FROM account WHERE name = 'phys' AND account_frozen (id, project_id) "
-                                    "LIKE '%by nui://test/operator/ops: an audit'"));
+    assert_int_equal (
+        1,
+        number (
+            w,
+            "SELECT count (*) FROM account WHERE name = 'phys' AND account_frozen (id, project_id) "
+            "LIKE '%by nui://test/operator/ops: an audit'"));
 }
 
 /* What a reconciliation of alpha found between two moments: "LATE a.1 5", … (class, job, amount). */
@@ -634,10 +675,17 @@ static struct ledger_request recon_of (struct world *w, const char *site, time_u
     for (uint32_t i = 0; i < count; i++) {
         long long amount;
         assert_int_equal (3, sscanf (text[i], "%19s %19s %lld", word[i][0], word[i][1], &amount));
-        finding[i] = (struct ledger_finding){.kind = word[i][0], .site_job = word[i][1],
-                                             .component = "", .hold = "", .identity = ALICE,
-                                             .account = "phys", .text = "why", .amount = amount,
-                                             .site_ps = 1, .bank_ps = -1, .since = 150};
+        finding[i] = (struct ledger_finding){.kind = word[i][0],
+                                             .site_job = word[i][1],
+                                             .component = "",
+                                             .hold = "",
+                                             .identity = ALICE,
+                                             .account = "phys",
+                                             .text = "why",
+                                             .amount = amount,
+                                             .site_ps = 1,
+                                             .bank_ps = -1,
+                                             .since = 150};
     }
     req.recon.site = site;
     req.recon.from = from;
@@ -699,8 +747,8 @@ static void reconciled (void **state)
 
     /* Several in one batch see one another. */
     struct ledger_request batch[] = {recon_of (w, "alpha", 100, 200, found, 1),
-                                     recon_set (w, 7, BOB, false, 0),
-                                     recon_set (w, 7, "", true, 0), recon_set (w, 7, "", true, 0)};
+                                     recon_set (w, 7, BOB, false, 0), recon_set (w, 7, "", true, 0),
+                                     recon_set (w, 7, "", true, 0)};
     static const char *const said[] = {"opened 1 open 0 gone 0", "done row.7", "done row.7",
                                        "row 7 is closed"};
     struct answer answer[4];
@@ -712,8 +760,8 @@ static void reconciled (void **state)
         assert_string_equal (answer[i].text, said[i]);
     assert_int_equal (answer[3].err.code, ERR_CONFLICT);
     for (int i = 0; i < 2; i++) {
-        PGresult *res = PQexec (w->sql, i ? "UPDATE recon_row SET amount = 0"
-                                          : "DELETE FROM recon_event");
+        PGresult *res =
+            PQexec (w->sql, i ? "UPDATE recon_row SET amount = 0" : "DELETE FROM recon_event");
         assert_int_equal (PQresultStatus (res), PGRES_FATAL_ERROR);
         PQclear (res);
     }
@@ -727,8 +775,10 @@ static void failures (void **state)
         bool set, refunds, failed, final;
         const char *job;
         int due; /* in all so far */
-    } step[] = {{false, false, true, true, "a.1", 0}, {true, true, true, true, "a.2", 1},
-                {false, false, false, true, "a.3", 1}, {false, false, true, false, "a.4", 1},
+    } step[] = {{false, false, true, true, "a.1", 0},
+                {true, true, true, true, "a.2", 1},
+                {false, false, false, true, "a.3", 1},
+                {false, false, true, false, "a.4", 1},
                 {true, false, true, true, "a.5", 1}};
     for (size_t i = 0; i < sizeof (step) / sizeof (step[0]); i++) {
         struct ledger_request set = req_new (&w->rig, LEDGER_SITE_SET, AGENCY);
@@ -768,11 +818,13 @@ static void fails (struct world *w, const char *job, duration_us ago)
     snprintf (granted, sizeof (granted), "granted %s 100000000 phys", hold);
     assert_string_equal (a.text, granted);
     for (int i = 0; i < 2; i++) {
-        struct ledger_request charge = req_charge (&w->rig, "alpha", job, hold, 1,
-                                                   clock_now_us () - ago - 100 * US_PER_S, i ? 100 : 70, i);
+        struct ledger_request charge =
+            req_charge (&w->rig, "alpha", job, hold, 1, clock_now_us () - ago - 100 * US_PER_S,
+                        i ? 100 : 70, i);
         charge.charge.site_failed = i;
-        expect (w, charge, i ? "charged 30000000 total 100000000 released 0 phys acked 0"
-                             : "charged 70000000 total 70000000 released 0 phys acked 0");
+        expect (w, charge,
+                i ? "charged 30000000 total 100000000 released 0 phys acked 0"
+                  : "charged 70000000 total 70000000 released 0 phys acked 0");
     }
 }
 
@@ -782,7 +834,8 @@ static void gives_back (struct world *w, const char *last, const char *first)
     const char *want[] = {last, first};
     for (int i = 0; i < 2; i++) {
         char sql[80];
-        snprintf (sql, sizeof (sql), "SELECT op_id FROM charge ORDER BY id DESC LIMIT 1 OFFSET %d", i);
+        snprintf (sql, sizeof (sql), "SELECT op_id FROM charge ORDER BY id DESC LIMIT 1 OFFSET %d",
+                  i);
         struct ledger_request back = req_refund (&w->rig, number (w, sql), 0);
         back.refund.due = true;
         if (want[i])
@@ -822,7 +875,8 @@ static void failures_bounded (void **state)
 static void repaid (void **state)
 {
     struct world *w = *state;
-    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 1000), "granted hold.1 1000000000 phys");
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 1000),
+            "granted hold.1 1000000000 phys");
     expect (w, req_charge (&w->rig, "alpha", "a.1", "hold.1", 1, clock_now_us (), 1500, true),
             "charged 1500000000 total 1500000000 released 0 phys acked 0");
     expect (w, req_deposit (&w->rig, "phys", 800 * CREDIT, 0, 0), "done alloc.8");
@@ -831,8 +885,11 @@ static void repaid (void **state)
     struct ledger_request move = req_transfer (&w->rig, "phys", "rich", 1500 * CREDIT);
     move.transfer.allocation_id = 6;
     expect (w, move, "done alloc.9");
-    assert_int_equal (300 * CREDIT, number (w, "SELECT sum (granted) FROM balance WHERE allocation_id IN (6, 8)"));
-    assert_int_equal (300 * CREDIT, number (w, "SELECT sum (posted) FROM balance WHERE allocation_id IN (6, 8)"));
+    assert_int_equal (
+        300 * CREDIT,
+        number (w, "SELECT sum (granted) FROM balance WHERE allocation_id IN (6, 8)"));
+    assert_int_equal (300 * CREDIT,
+                      number (w, "SELECT sum (posted) FROM balance WHERE allocation_id IN (6, 8)"));
     assert_int_equal (0, number (w, "SELECT posted FROM balance WHERE allocation_id = 6"));
 }
 
@@ -844,19 +901,25 @@ static void refunded_after_the_end (void **state)
     time_us end = clock_now_us () + 1500000;
     expect (w, req_account (&w->rig, "short", "physics", NULL, 0), "done account.8");
     expect (w, req_deposit (&w->rig, "short", 100 * CREDIT, 0, end), "done alloc.8");
-    expect (w, req_hold (&w->rig, "alpha", "a.1", "short", ALICE, 1, 10), "granted hold.1 10000000 short");
-    expect (w, req_hold (&w->rig, "alpha", "a.2", "short", ALICE, 1, 20), "granted hold.2 20000000 short");
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "short", ALICE, 1, 10),
+            "granted hold.1 10000000 short");
+    expect (w, req_hold (&w->rig, "alpha", "a.2", "short", ALICE, 1, 20),
+            "granted hold.2 20000000 short");
     /* The first runs over, beyond what all have; the second's charge then leaves a debt behind. */
     expect (w, req_charge (&w->rig, "alpha", "a.1", "hold.1", 1, clock_now_us (), 130, true),
             "charged 130000000 total 130000000 released 0 short acked 0");
     wait_until (end);
-    expect (w, req_charge (&w->rig, "alpha", "a.2", "hold.2", 1, clock_now_us () - 5 * US_PER_S, 5, true),
-            "charged 5000000 total 5000000 released 15000000 short acked 0");
-    assert_int_equal (-35 * CREDIT, number (w, "SELECT b.posted FROM balance b JOIN allocation l ON l.id = "
-                                               "b.allocation_id JOIN account a ON a.id = l.account_id WHERE "
-                                               "a.class = 'DEBT'"));
-    const char *earned = "SELECT sum (amount) FROM entry e JOIN account a ON a.id = e.account_id WHERE "
-                         "a.name = 'site:alpha' AND layer = 'P'";
+    expect (
+        w,
+        req_charge (&w->rig, "alpha", "a.2", "hold.2", 1, clock_now_us () - 5 * US_PER_S, 5, true),
+        "charged 5000000 total 5000000 released 15000000 short acked 0");
+    assert_int_equal (-35 * CREDIT,
+                      number (w, "SELECT b.posted FROM balance b JOIN allocation l ON l.id = "
+                                 "b.allocation_id JOIN account a ON a.id = l.account_id WHERE "
+                                 "a.class = 'DEBT'"));
+    const char *earned =
+        "SELECT sum (amount) FROM entry e JOIN account a ON a.id = e.account_id WHERE "
+        "a.name = 'site:alpha' AND layer = 'P'";
     assert_int_equal (135 * CREDIT, number (w, earned));
     expect (w, req_refund (&w->rig, number (w, "SELECT max (op_id) FROM charge"), 0),
             "refunded 5000000 left 0");
@@ -877,8 +940,9 @@ static void roles_at_once (void **state)
     }
     for (int i = 0; i < 2; i++)
         bankrig_await (&w->rig, &answer[i]);
-    assert_int_equal (2, number (w, "SELECT has_role (id, 'manager')::int + has_role (id, 'auditor')::int "
-                                    "FROM person WHERE identity = '" ALICE "'"));
+    assert_int_equal (
+        2, number (w, "SELECT has_role (id, 'manager')::int + has_role (id, 'auditor')::int "
+                      "FROM person WHERE identity = '" ALICE "'"));
 }
 
 /* What agencies gave, and what is there at all, whoever asks for whatever. */

@@ -75,8 +75,8 @@ static void release (struct world *w, const char *job, char *id)
     bankd_reply_free (&reply);
 }
 
-static void charge (struct world *w, const char *part, const char *job, uint32_t incarnation, char *id,
-                    int64_t seconds, bool final, bool successful)
+static void charge (struct world *w, const char *part, const char *job, uint32_t incarnation,
+                    char *id, int64_t seconds, bool final, bool successful)
 {
     Nui__Bank__V1__ChargeRequest m = NUI__BANK__V1__CHARGE_REQUEST__INIT;
     uint8_t key[16];
@@ -116,9 +116,10 @@ static void one_place (void **state)
     Nui__Common__V1__Envelope *job = sign (w, false, 0);
     char a[32], b[32];
     hold (w, job, "main", "alpha.1", 0, "", a);
-    refused (w, job, "main", "beta.1",
-             "HeldElsewhere: credits are held for part main of this signed job already, for alpha.1 at "
-             "alpha (hold.1): it may be at 1 place at a time");
+    refused (
+        w, job, "main", "beta.1",
+        "HeldElsewhere: credits are held for part main of this signed job already, for alpha.1 at "
+        "alpha (hold.1): it may be at 1 place at a time");
     refused (w, job, "", "beta.1", "HeldElsewhere"); /* no name is the same part */
     refused (w, job, "main", "alpha.2", "HeldElsewhere");
     again (w);
@@ -132,8 +133,9 @@ static void one_place (void **state)
     release (w, "alpha.1", a);
     hold (w, job, "main", "beta.1", 0, "", b);
     charge (w, "main", "beta.1", 0, b, 50, true, true);
-    refused (w, job, "main", "alpha.2",
-             "RunsUsedUp: part main of this signed job has ended well as often as its user signed for (1)");
+    refused (
+        w, job, "main", "alpha.2",
+        "RunsUsedUp: part main of this signed job has ended well as often as its user signed for (1)");
     again (w);
     refused (w, job, "main", "alpha.2", "RunsUsedUp");
     /* Another of the same user's is another matter. */
@@ -164,8 +166,9 @@ static void retries (void **state)
     char a[32], b[32];
     hold (w, job, "main", "alpha.1", 0, "", a);
     hold (w, job, "main", "beta.1", 0, "", b);
-    refused (w, job, "main", "alpha.2", "alpha.1 at alpha (hold.1), beta.1 at beta (hold.2): it may be at "
-                                        "2 places at a time");
+    refused (w, job, "main", "alpha.2",
+             "alpha.1 at alpha (hold.1), beta.1 at beta (hold.2): it may be at "
+             "2 places at a time");
     charge (w, "main", "alpha.1", 0, a, 100, true, true);
     hold (w, job, "main", "alpha.2", 0, "", a);
     charge (w, "main", "alpha.2", 0, a, 100, true, true);
@@ -178,9 +181,10 @@ static void retries (void **state)
         hold (w, job, "main", name, 0, "", b);
         charge (w, "main", name, 0, b, 100, true, false);
     }
-    refused (w, job, "main", "beta.13",
-             "has used 00:10:00 of processor time; its user signed for 2 processors for 00:01:40, and 2 such "
-             "runs");
+    refused (
+        w, job, "main", "beta.13",
+        "has used 00:10:00 of processor time; its user signed for 2 processors for 00:01:40, and 2 such "
+        "runs");
     envelope_free (job);
 }
 
@@ -217,11 +221,13 @@ static void parts (void **state)
     struct world *w = *state;
     Nui__Common__V1__Envelope *job = sign (w, true, 0);
     char a[32];
-    assert_false (hold_group (w, job, (const char *[3]){"main", "main", "main"},
-                              "part main of this signed job already, for alpha.1 at alpha, alpha.2 at alpha"));
+    assert_false (hold_group (
+        w, job, (const char *[3]){"main", "main", "main"},
+        "part main of this signed job already, for alpha.1 at alpha, alpha.2 at alpha"));
     assert_true (hold_group (w, job, (const char *[3]){"main", "other", "main"}, ""));
     refused (w, job, "main", "beta.1", "HeldElsewhere");
-    hold (w, job, "other", "beta.2", 0, "", a); /* it moves: the new place before the old one is given up */
+    hold (w, job, "other", "beta.2", 0, "",
+          a); /* it moves: the new place before the old one is given up */
     refused (w, job, "other", "beta.3", "HeldElsewhere: credits are held for part other");
     envelope_free (job);
 }
@@ -270,7 +276,8 @@ static void at_once (void **state)
         bool alpha = i % 2 == 0;
         snprintf (name[i], sizeof (name[i]), "%s.%d", alpha ? "alpha" : "beta", i);
         Nui__Common__V1__Envelope given = *job[i % JOBS];
-        given.handover = bankd_handover (&w->d, &given, "main", alpha ? "alpha" : "beta", INT64_MAX, arena);
+        given.handover =
+            bankd_handover (&w->d, &given, "main", alpha ? "alpha" : "beta", INT64_MAX, arena);
         Nui__Bank__V1__HoldRequest m = hold_of (w, &given, "main", name[i], key[i]);
         struct rpccallout_config c = {.service = &nui__bank__v1__bank__descriptor,
                                       .method = "Hold",
@@ -283,8 +290,9 @@ static void at_once (void **state)
     while (flight.left > 0)
         event_base_loop (w->d.base, EVLOOP_ONCE);
     assert_int_equal (flight.granted, JOBS);
-    assert_int_equal (JOBS, pg_fixture_number (w->sql, "SELECT count (*) FROM (SELECT uuid FROM bank.signed "
-                                                       "GROUP BY uuid HAVING count (*) = 1) x"));
+    assert_int_equal (
+        JOBS, pg_fixture_number (w->sql, "SELECT count (*) FROM (SELECT uuid FROM bank.signed "
+                                         "GROUP BY uuid HAVING count (*) = 1) x"));
     for (int i = 0; i < JOBS; i++)
         envelope_free (job[i]);
     arena_destroy (arena);
@@ -297,7 +305,8 @@ static void forgotten (void **state)
     struct bankd_job late = {.account = "rich", .age_us = 11 * DAY_US, .expires_us = INT64_MAX},
                      young = {.account = "rich", .age_us = 9 * DAY_US};
     Nui__Common__V1__Envelope *old = bankd_sign (&w->d, WHO_ALICE, &late),
-                              *job = bankd_sign (&w->d, WHO_ALICE, &young), *done = sign (w, false, 0);
+                              *job = bankd_sign (&w->d, WHO_ALICE, &young),
+                              *done = sign (w, false, 0);
     char a[32], b[32];
     refused (w, old, "main", "alpha.1", "JobExpired: the signed job expired 1:00:00:0");
     hold (w, job, "main", "alpha.2", 0, "", a);
@@ -305,15 +314,17 @@ static void forgotten (void **state)
     release (w, "alpha.3", b);
     assert_int_equal (2, pg_fixture_number (w->sql, "SELECT count (*) FROM bank.signed"));
     /* Both expired, one window ago; the one that holds is still there. */
-    PQclear (PQexec (w->sql, "SET session_replication_role = replica; UPDATE bank.signed SET expires_at = "
-                             "expires_at - 21 * 86400000000; SET session_replication_role = origin"));
+    PQclear (PQexec (w->sql,
+                     "SET session_replication_role = replica; UPDATE bank.signed SET expires_at = "
+                     "expires_at - 21 * 86400000000; SET session_replication_role = origin"));
     duration_us deadline = clock_monotonic_us () + 120 * US_PER_S;
     while (pg_fixture_number (w->sql, "SELECT count (*) FROM bank.signed") > 1) {
         assert_true (clock_monotonic_us () < deadline);
         nanosleep (&(struct timespec){0, 50000000}, NULL);
     }
-    assert_int_equal (1, pg_fixture_number (w->sql, "SELECT count (*) FROM bank.signed s JOIN bank.hold h ON "
-                                                    "h.id = s.hold_id AND h.site_job = 'alpha.2'"));
+    assert_int_equal (
+        1, pg_fixture_number (w->sql, "SELECT count (*) FROM bank.signed s JOIN bank.hold h ON "
+                                      "h.id = s.hold_id AND h.site_job = 'alpha.2'"));
     refused (w, job, "main", "beta.1", "HeldElsewhere");
     envelope_free (old);
     envelope_free (job);
@@ -339,8 +350,9 @@ static void held_twice (void **state)
 /* --- handed over ------------------------------------------------------------------------------ */
 
 /* Asks as the site does, with the envelope as it is. */
-static void asked_as_is (struct world *w, enum bankd_who who, const Nui__Common__V1__Envelope *envelope,
-                         const char *part, const char *job, const char *words)
+static void asked_as_is (struct world *w, enum bankd_who who,
+                         const Nui__Common__V1__Envelope *envelope, const char *part,
+                         const char *job, const char *words)
 {
     uint8_t key[16];
     Nui__Common__V1__Envelope copy = *envelope;
@@ -367,12 +379,16 @@ static void only_where_it_was_given (void **state)
     asked_as_is (w, WHO_BETA, job, "main", "beta.1",
                  "no metascheduler has handed component main of this job over to site beta");
     to.handover = bankd_handover (&w->d, job, "main", "alpha", INT64_MAX, arena);
-    asked_as_is (w, WHO_BETA, &to, "main", "beta.1", "is not for component main of this job at site beta");
-    asked_as_is (w, WHO_ALPHA, &to, "other", "alpha.1", "is not for component other of this job at site alpha");
+    asked_as_is (w, WHO_BETA, &to, "main", "beta.1",
+                 "is not for component main of this job at site beta");
+    asked_as_is (w, WHO_ALPHA, &to, "other", "alpha.1",
+                 "is not for component other of this job at site alpha");
     to.handover = bankd_handover (&w->d, other, "main", "beta", INT64_MAX, arena);
-    asked_as_is (w, WHO_BETA, &to, "main", "beta.1", "is not for component main of this job at site beta");
+    asked_as_is (w, WHO_BETA, &to, "main", "beta.1",
+                 "is not for component main of this job at site beta");
     to.handover = bankd_handover (&w->d, job, "main", "beta", clock_now_us () - 1, arena);
-    asked_as_is (w, WHO_BETA, &to, "main", "beta.1", "the hand-over of component main to site beta ended ");
+    asked_as_is (w, WHO_BETA, &to, "main", "beta.1",
+                 "the hand-over of component main to site beta ended ");
     to.handover = bankd_handover (&w->d, job, "main", "beta", INT64_MAX, arena);
     to.handover->metascheduler = TEXT ("rogue");
     asked_as_is (w, WHO_BETA, &to, "main", "beta.1", "is not for");
@@ -401,7 +417,8 @@ static void who_chooses_needs_none (void **state)
     envelope_free (job);
     uint8_t key[16], unused[16];
     job = sign (w, false, 0);
-    Nui__Bank__V1__HoldRequest item = hold_of (w, NULL, "main", "beta.3", unused), *items[] = {&item};
+    Nui__Bank__V1__HoldRequest item = hold_of (w, NULL, "main", "beta.3", unused),
+                               *items[] = {&item};
     Nui__Bank__V1__HoldGroupRequest group = NUI__BANK__V1__HOLD_GROUP_REQUEST__INIT;
     item.key = (ProtobufCBinaryData){0, NULL};
     item.site = TEXT ("beta");

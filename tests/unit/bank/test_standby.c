@@ -62,7 +62,8 @@ static void lost (void **state)
     assert_non_null (pg);
     const char *first = pg_fixture_database (pg, "ledger");
     assert_true (pg_fixture_backup (pg));
-    snprintf (settings, sizeof (settings), "primary_conninfo = 'host=%s user=bank application_name=second'",
+    snprintf (settings, sizeof (settings),
+              "primary_conninfo = 'host=%s user=bank application_name=second'",
               pg_fixture_dir (pg));
     second = pg_fixture_from_backup (pg, "standby.signal", settings);
     assert_non_null (second);
@@ -70,7 +71,8 @@ static void lost (void **state)
     pg_fixture_run (sql, "ALTER SYSTEM SET synchronous_standby_names = 'second'");
     pg_fixture_run (sql, "SELECT pg_reload_conf ()");
     time_us deadline = clock_monotonic_us () + 60 * US_PER_S;
-    while (pg_fixture_number (sql, "SELECT count (*) FROM pg_stat_replication WHERE sync_state = 'sync'") == 0 &&
+    while (pg_fixture_number (
+               sql, "SELECT count (*) FROM pg_stat_replication WHERE sync_state = 'sync'") == 0 &&
            clock_monotonic_us () < deadline)
         pause_ms (50);
     PQfinish (sql);
@@ -83,7 +85,8 @@ static void lost (void **state)
         wait_balance (&d, "");
 
     /* The standby is never read from. */
-    snprintf (conninfo, sizeof (conninfo), "host=%s dbname=ledger user=bank", pg_fixture_dir (second));
+    snprintf (conninfo, sizeof (conninfo), "host=%s dbname=ledger user=bank",
+              pg_fixture_dir (second));
     bankd_open (&beside, NUI_BANK_PROGRAM, conninfo, "");
     pause_ms (500);
     assert_string_not_equal ("", balance (&beside, text));
@@ -94,7 +97,8 @@ static void lost (void **state)
     pg_fixture_crash (second);
     wait_balance (&d, "may be old");
     assert_non_null (strstr (balance (&d, text), "has committed nothing for 00:00:"));
-    bankd_wait_heard (&heard, "DatabaseDown|database|the bank's database has committed nothing for 00:00:0", 1);
+    bankd_wait_heard (
+        &heard, "DatabaseDown|database|the bank's database has committed nothing for 00:00:0", 1);
     bankd_wait_heard (&heard, ": is its standby gone?|test", 1);
     /* A bank that begins beside it knows no better. */
     bankd_stop (&d, SIGKILL);

@@ -87,20 +87,21 @@ static void prove (struct world *w)
                                                  "WHERE g.charge_id = c.id), 0)"));
     /* No reference dangles where there are no foreign keys. */
     assert_int_equal (
-        0, pg_fixture_number (w->sql, "SELECT (SELECT count (*) FROM entry e LEFT JOIN op o ON "
-                                      "o.id = e.op_id LEFT JOIN allocation l "
-                                      "ON l.id = e.allocation_id AND l.account_id = "
-                                      "e.account_id WHERE o.id IS NULL OR l.id IS NULL) + "
-                                      "(SELECT count (*) FROM hold h LEFT JOIN op o ON o.id = "
-                                      "h.op_id LEFT JOIN account a ON a.id = h.account_id "
-                                      "WHERE o.id IS NULL OR a.id IS NULL) + (SELECT count (*) "
-                                      "FROM hold_leg g LEFT JOIN hold h ON "
-                                      "h.id = g.hold_id LEFT JOIN allocation l ON l.id = "
-                                      "g.allocation_id WHERE h.id IS NULL OR l.id IS NULL) + "
-                                      "(SELECT count (*) FROM charge c LEFT JOIN op o ON o.id "
-                                      "= c.op_id LEFT JOIN usage u ON u.id = c.usage_id "
-                                      "WHERE o.id IS NULL OR u.id IS NULL) + (SELECT count (*) FROM "
-                                      "signed s LEFT JOIN hold h ON h.id = s.hold_id WHERE h.id IS NULL)"));
+        0, pg_fixture_number (w->sql,
+                              "SELECT (SELECT count (*) FROM entry e LEFT JOIN op o ON "
+                              "o.id = e.op_id LEFT JOIN allocation l "
+                              "ON l.id = e.allocation_id AND l.account_id = "
+                              "e.account_id WHERE o.id IS NULL OR l.id IS NULL) + "
+                              "(SELECT count (*) FROM hold h LEFT JOIN op o ON o.id = "
+                              "h.op_id LEFT JOIN account a ON a.id = h.account_id "
+                              "WHERE o.id IS NULL OR a.id IS NULL) + (SELECT count (*) "
+                              "FROM hold_leg g LEFT JOIN hold h ON "
+                              "h.id = g.hold_id LEFT JOIN allocation l ON l.id = "
+                              "g.allocation_id WHERE h.id IS NULL OR l.id IS NULL) + "
+                              "(SELECT count (*) FROM charge c LEFT JOIN op o ON o.id "
+                              "= c.op_id LEFT JOIN usage u ON u.id = c.usage_id "
+                              "WHERE o.id IS NULL OR u.id IS NULL) + (SELECT count (*) FROM "
+                              "signed s LEFT JOIN hold h ON h.id = s.hold_id WHERE h.id IS NULL)"));
 }
 
 static void found (struct world *w)
@@ -420,9 +421,11 @@ static void not_new (void **state)
 {
     struct world *w = *state;
     time_us start = clock_now_us () - 3600 * US_PER_S;
-    struct ledger_request hold = req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 100), other = hold,
+    struct ledger_request hold = req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 100),
+                          other = hold,
                           fresh = req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 50);
-    struct ledger_request charge = req_charge (&w->rig, "alpha", "a.1", "hold.1", 1, start, 60, true);
+    struct ledger_request charge =
+        req_charge (&w->rig, "alpha", "a.1", "hold.1", 1, start, 60, true);
     struct answer replayed, made;
     expect (w, hold, "granted hold.1 100000000 phys");
     expect (w, hold, "granted hold.1 100000000 phys");
@@ -431,7 +434,8 @@ static void not_new (void **state)
     expect_refused (w, other, ERR_CONFLICT, "used before");
     expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 100), "refused HoldExists");
     /* One that nothing would be written for. */
-    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 100000000), "refused HoldExists");
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 100000000),
+            "refused HoldExists");
     /* Beside a replay in its batch, and beside what is refused without a record. */
     bankrig_send (&w->rig, &hold, &replayed);
     bankrig_send (&w->rig, &fresh, &made);
@@ -448,8 +452,8 @@ static void not_new (void **state)
     assert_int_not_equal (made.err.code, 0);
     expect (w, charge, "charged 60000000 total 60000000 released 40000000 phys acked 0");
     expect (w, charge, "charged 60000000 total 60000000 released 40000000 phys acked 0");
-    expect_refused (w, req_charge (&w->rig, "alpha", "a.1", "hold.1", 1, start, 70, true), ERR_CONFLICT,
-                    "final charge already");
+    expect_refused (w, req_charge (&w->rig, "alpha", "a.1", "hold.1", 1, start, 70, true),
+                    ERR_CONFLICT, "final charge already");
     expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 100), "refused JobClosed");
     /* A job that was charged in part, and one whose hold was released, by a writer that forgot both. */
     expect (w, req_charge (&w->rig, "alpha", "a.2", "hold.2", 1, start, 10, false),
@@ -470,8 +474,10 @@ static void parts (void **state)
     struct world *w = *state;
     time_us start = clock_now_us () - 3600 * US_PER_S;
     bankrig_close (&w->rig);
-    pg_fixture_run (w->sql, "INSERT INTO op SELECT 4194301, client, substr (hash, 1, 16), hash, kind, on_behalf, site, job, "
-                      "note, effective_at, recorded_at, status, outcome FROM op ORDER BY id DESC LIMIT 1");
+    pg_fixture_run (
+        w->sql,
+        "INSERT INTO op SELECT 4194301, client, substr (hash, 1, 16), hash, kind, on_behalf, site, job, "
+        "note, effective_at, recorded_at, status, outcome FROM op ORDER BY id DESC LIMIT 1");
     bankrig_open (&w->rig, w->conninfo);
     assert_true (bankrig_wait_up (&w->rig, true));
     w->rig.keys = 3000;
@@ -513,11 +519,12 @@ static void newer_schema (void **state)
 static long long statements (struct world *w, const char *kind, const char *rest)
 {
     char ask[900];
-    snprintf (ask, sizeof (ask),
-              "WITH o AS (SELECT id, cmin::text AS n FROM op WHERE kind = '%s' ORDER BY id DESC LIMIT 1) "
-              "SELECT count (DISTINCT n) FROM (SELECT n FROM o UNION ALL SELECT e.cmin::text FROM "
-              "entry e JOIN o ON o.id = e.op_id %s) x",
-              kind, rest);
+    snprintf (
+        ask, sizeof (ask),
+        "WITH o AS (SELECT id, cmin::text AS n FROM op WHERE kind = '%s' ORDER BY id DESC LIMIT 1) "
+        "SELECT count (DISTINCT n) FROM (SELECT n FROM o UNION ALL SELECT e.cmin::text FROM "
+        "entry e JOIN o ON o.id = e.op_id %s) x",
+        kind, rest);
     return pg_fixture_number (w->sql, ask);
 }
 
@@ -531,8 +538,7 @@ static void alone_is_one_statement (void **state)
     hold.hold.part = "main";
     request_seal (&hold);
     expect (w, hold, "granted hold.1 800000000 phys");
-    expect (w,
-            req_charge (&w->rig, "alpha", "alpha.1", "hold.1", 8, clock_now_us (), 75, true),
+    expect (w, req_charge (&w->rig, "alpha", "alpha.1", "hold.1", 8, clock_now_us (), 75, true),
             "charged 600000000 total 600000000 released 200000000 phys acked 0");
     assert_int_equal (statements (w, "hold", "UNION ALL SELECT cmin::text FROM signed"), 1);
     assert_int_equal (statements (w, "charge",
@@ -552,7 +558,8 @@ static void alone_is_one_statement (void **state)
     expect (w, req_deposit (&w->rig, "phys", 1000 * CREDIT, 0, 0), "done alloc.8");
     expect (w, req_hold (&w->rig, "alpha", "alpha.3", "phys", ALICE, 8, 100),
             "granted hold.3 800000000 phys");
-    assert_int_equal (2, pg_fixture_number (w->sql, "SELECT count (*) FROM hold_leg WHERE hold_id = 3"));
+    assert_int_equal (
+        2, pg_fixture_number (w->sql, "SELECT count (*) FROM hold_leg WHERE hold_id = 3"));
     assert_true (statements (w, "hold", "") > 1); /* on two allocations */
     prove (w);
 }

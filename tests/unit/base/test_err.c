@@ -63,7 +63,7 @@ static void every_code_has_a_name (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (sets_code_and_text),       cmocka_unit_test (null_err_is_allowed),
+        cmocka_unit_test (sets_code_and_text),           cmocka_unit_test (null_err_is_allowed),
         cmocka_unit_test (text_may_be_its_own_argument), cmocka_unit_test (long_texts_are_cut),
         cmocka_unit_test (every_code_has_a_name),
     };

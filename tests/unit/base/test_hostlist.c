@@ -52,9 +52,22 @@ static void expands (void **state)
 static void refuses (void **state)
 {
     (void)state;
-    static const char *const bad[] = {"n[",       "n[]",      "n[1-",  "n[1-]", "n[4-1]", "n]",
-                                      "n[1,]",    "n[,1]",    "n[1--2]", "n;rm", "n[A,B]", "n*",
-                                      "n[-A]",    "n[Z-A]",   "n[1-2", "n[[1]]",
+    static const char *const bad[] = {"n[",
+                                      "n[]",
+                                      "n[1-",
+                                      "n[1-]",
+                                      "n[4-1]",
+                                      "n]",
+                                      "n[1,]",
+                                      "n[,1]",
+                                      "n[1--2]",
+                                      "n;rm",
+                                      "n[A,B]",
+                                      "n*",
+                                      "n[-A]",
+                                      "n[Z-A]",
+                                      "n[1-2",
+                                      "n[[1]]",
                                       "n[1234567890123456789]"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct arena *arena = arena_create (0);
@@ -69,8 +82,10 @@ static void refuses (void **state)
 static void bounds (void **state)
 {
     (void)state;
-    static const char *const big[] = {"n[0-999999999999999999]", "n[1-1048577]",
-                                      "a[1-1024]b[1-1025]", "n[1-1048576],x",
+    static const char *const big[] = {"n[0-999999999999999999]",
+                                      "n[1-1048577]",
+                                      "a[1-1024]b[1-1025]",
+                                      "n[1-1048576],x",
                                       "a[1]b[1]c[1]d[1]e[1]f[1]g[1]h[1]i[1]",
                                       "a[1-1048576]b[1-1048576]c[1-1048576]d[1-1048576]"};
     for (size_t i = 0; i < sizeof big / sizeof big[0]; i++) {
@@ -109,7 +124,8 @@ static void compresses (void **state)
         {"n1 n1", "n[1,1]"},
         {"a b n1 n2 c", "a,b,n[1-2],c"},
         {"n1-ib n2-ib n3", "n[1-2]-ib,n3"},
-        {"n12345678901234567890 n12345678901234567891", "n12345678901234567890,n12345678901234567891"},
+        {"n12345678901234567890 n12345678901234567891",
+         "n12345678901234567890,n12345678901234567891"},
         {"n00 n01", "n[00-01]"},
         {"n1 n02", "n[1,02]"},
     };

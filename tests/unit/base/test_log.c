@@ -70,7 +70,8 @@ static void a_line_per_event (void **state)
     assert_contains (text, "Z error rm split text=two?lines\n");
     assert_int_equal (count_lines (text), 3);
     int y, mo, d, h, mi, s, us;
-    assert_int_equal (sscanf (text, "%4d-%2d-%2dT%2d:%2d:%2d.%6dZ ", &y, &mo, &d, &h, &mi, &s, &us), 7);
+    assert_int_equal (sscanf (text, "%4d-%2d-%2dT%2d:%2d:%2d.%6dZ ", &y, &mo, &d, &h, &mi, &s, &us),
+                      7);
     assert_true (y >= 2024 && mo >= 1 && mo <= 12);
 }
 

@@ -36,8 +36,8 @@ static void credits_are_exact (void **state)
 static void bad_credits_are_refused (void **state)
 {
     (void)state;
-    static const char *const bad[] = {"",    "-",      ".",  "1.",    "1e3", "1.2.3", "0x10", " 1",
-                                      "1 ",  "1,5",    "--1", "1.0000001", "NaN", "inf", "1-"};
+    static const char *const bad[] = {"",   "-",   ".",   "1.",        "1e3", "1.2.3", "0x10", " 1",
+                                      "1 ", "1,5", "--1", "1.0000001", "NaN", "inf",   "1-"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct err err = {0};
         int64_t v = 77;
@@ -70,16 +70,17 @@ static void memory (void **state)
     static const struct {
         const char *text;
         int64_t mb;
-    } good[] = {{"0", 0},       {"512", 512},  {"512M", 512}, {"4G", 4096},  {"4g", 4096},
-                {"4GB", 4096},  {"4GiB", 4096}, {"1T", 1 << 20}, {"2048K", 2}, {"2049K", 3},
-                {"1k", 1},      {"0K", 0},     {"1P", 1 << 30}};
+    } good[] = {{"0", 0},      {"512", 512},   {"512M", 512},   {"4G", 4096}, {"4g", 4096},
+                {"4GB", 4096}, {"4GiB", 4096}, {"1T", 1 << 20}, {"2048K", 2}, {"2049K", 3},
+                {"1k", 1},     {"0K", 0},      {"1P", 1 << 30}};
     struct err err = {0};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         int64_t mb = -1;
         assert_ok (memory_parse (good[i].text, &mb, &err), err);
         assert_true (mb == good[i].mb);
     }
-    static const char *const bad[] = {"", "M", "1.5G", "-1", "4X", "4 G", "4GG", "4Gi", "G4", "4\x0b"};
+    static const char *const bad[] = {"",    "M",   "1.5G", "-1", "4X",
+                                      "4 G", "4GG", "4Gi",  "G4", "4\x0b"};
     int64_t mb = 9;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal (memory_parse (bad[i], &mb, &err), ERR_INVALID);
@@ -147,8 +148,16 @@ static void ids (void **state)
     assert_int_equal (n, 17);
     assert_ok (id_parse ("a.b.0", prefix, sizeof prefix, &n, &err), err);
     assert_string_equal (prefix, "a.b");
-    static const char *const bad[] = {"",        "alpha",  "alpha.",  ".17",      "alpha.17x",
-                                      "alpha.-1", "-a.1",  "alpha.017", "al pha.1", "alpha.1 ",
+    static const char *const bad[] = {"",
+                                      "alpha",
+                                      "alpha.",
+                                      ".17",
+                                      "alpha.17x",
+                                      "alpha.-1",
+                                      "-a.1",
+                                      "alpha.017",
+                                      "al pha.1",
+                                      "alpha.1 ",
                                       "alpha.18446744073709551616"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_true (id_parse (bad[i], prefix, sizeof prefix, &n, &err) < 0);
@@ -183,7 +192,9 @@ static void uuids (void **state)
     assert_string_equal (uuid_format (&u, buf), text);
     assert_ok (uuid_parse ("0123ABCD-4567-89EF-8000-00FF10FF2030", &u, &err), err);
     assert_string_equal (uuid_format (&u, buf), text);
-    static const char *const bad[] = {"", "0123abcd", "0123abcd-4567-89ef-8000-00ff10ff203",
+    static const char *const bad[] = {"",
+                                      "0123abcd",
+                                      "0123abcd-4567-89ef-8000-00ff10ff203",
                                       "0123abcd-4567-89ef-8000-00ff10ff20300",
                                       "0123abcd4567-89ef-8000-00ff10ff2030-",
                                       "g123abcd-4567-89ef-8000-00ff10ff2030"};
@@ -195,10 +206,14 @@ static void uuids (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (credits_are_exact), cmocka_unit_test (bad_credits_are_refused),
-        cmocka_unit_test (sums_are_checked),  cmocka_unit_test (memory),
-        cmocka_unit_test (whole_numbers),     cmocka_unit_test (decimals_and_words),
-        cmocka_unit_test (ids),               cmocka_unit_test (names),
+        cmocka_unit_test (credits_are_exact),
+        cmocka_unit_test (bad_credits_are_refused),
+        cmocka_unit_test (sums_are_checked),
+        cmocka_unit_test (memory),
+        cmocka_unit_test (whole_numbers),
+        cmocka_unit_test (decimals_and_words),
+        cmocka_unit_test (ids),
+        cmocka_unit_test (names),
         cmocka_unit_test (uuids),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);

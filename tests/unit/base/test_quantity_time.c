@@ -58,10 +58,11 @@ static void durations (void **state)
 static void bad_durations (void **state)
 {
     (void)state;
-    static const char *const bad[] = {"",       ":",       "1:",        ":30",      "1:60",
-                                      "1:60:00", "1:24:00:00", "1:2:3:4:5", "-5",   "1.5",
-                                      "1h",     " 1",      "1 ",        "2-",       "2-24",
-                                      "2-1:2:3:4", "1:2-3", "1234567890123", "12:345", "INFINITYX"};
+    static const char *const bad[] = {
+        "",           ":",         "1:",   ":30",       "1:60",  "1:60:00",
+        "1:24:00:00", "1:2:3:4:5", "-5",   "1.5",       "1h",    " 1",
+        "1 ",         "2-",        "2-24", "2-1:2:3:4", "1:2-3", "1234567890123",
+        "12:345",     "INFINITYX"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct err err = {0};
         int64_t d = 77;
@@ -182,7 +183,8 @@ static void periods (void **state)
     assert_true (parse ("2026-11", NOON) == parse ("2026-11-01", 0));
     assert_ok (period_parse ("yesterday", parse ("2026-03-01T00:00:00", 0), &from, &to, &err), err);
     assert_true (from == parse ("2026-02-28", 0));
-    static const char *const bad[] = {"", "2026", "2026-13", "2026-11-31", "14:30", "now", "2026-11x"};
+    static const char *const bad[] = {"",      "2026", "2026-13", "2026-11-31",
+                                      "14:30", "now",  "2026-11x"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal (period_parse (bad[i], NOON, &from, &to, &err), ERR_INVALID);
     zone ("CET-1CEST,M3.5.0,M10.5.0/3"); /* a day of 25 hours */
@@ -194,13 +196,36 @@ static void bad_moments (void **state)
 {
     (void)state;
     zone ("UTC0");
-    static const char *const bad[] = {
-        "",           "2026",          "2026-13-01",       "2026-02-29",       "2026-00-10",
-        "2026-1-1T",  "2026-11-21T",   "2026-11-21T24:00", "2026-11-21T14:60", "2026-11-21T14:30:60",
-        "24:00",      "14:30x",        "14:30_13/01",      "14:30_02/30/27",   "14:30_1/2/3",
-        "@",          "@-1",           "@1.5",             "+",                "+x",
-        "tomorrows",  "2026-11-2\n1",  "2026-11-21T14:30:00+24:00", "2026-11-21T14:30:00+2", "2026-11-21T14:30:00.Z",
-        "1969-12-31T23:59:59Z", "14", "2026-11-21T14:30:00Zx", "14:30_02/30", "26-11-21"};
+    static const char *const bad[] = {"",
+                                      "2026",
+                                      "2026-13-01",
+                                      "2026-02-29",
+                                      "2026-00-10",
+                                      "2026-1-1T",
+                                      "2026-11-21T",
+                                      "2026-11-21T24:00",
+                                      "2026-11-21T14:60",
+                                      "2026-11-21T14:30:60",
+                                      "24:00",
+                                      "14:30x",
+                                      "14:30_13/01",
+                                      "14:30_02/30/27",
+                                      "14:30_1/2/3",
+                                      "@",
+                                      "@-1",
+                                      "@1.5",
+                                      "+",
+                                      "+x",
+                                      "tomorrows",
+                                      "2026-11-2\n1",
+                                      "2026-11-21T14:30:00+24:00",
+                                      "2026-11-21T14:30:00+2",
+                                      "2026-11-21T14:30:00.Z",
+                                      "1969-12-31T23:59:59Z",
+                                      "14",
+                                      "2026-11-21T14:30:00Zx",
+                                      "14:30_02/30",
+                                      "26-11-21"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct err err = {0};
         time_us t = 77;
@@ -239,9 +264,10 @@ static void moments_are_printed (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (durations),        cmocka_unit_test (bad_durations),
-        cmocka_unit_test (iso_moments),      cmocka_unit_test (relative_moments),
-        cmocka_unit_test (past_moments), cmocka_unit_test (periods), cmocka_unit_test (bad_moments),      cmocka_unit_test (moments_are_printed),
+        cmocka_unit_test (durations),    cmocka_unit_test (bad_durations),
+        cmocka_unit_test (iso_moments),  cmocka_unit_test (relative_moments),
+        cmocka_unit_test (past_moments), cmocka_unit_test (periods),
+        cmocka_unit_test (bad_moments),  cmocka_unit_test (moments_are_printed),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

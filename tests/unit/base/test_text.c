@@ -30,10 +30,23 @@ static void bad_bytes_show_as_question_marks (void **state)
     static const struct {
         const char *in, *out;
     } cases[] = {
-        {"caf\xe9 au lait", "caf? au lait"},    {"\xc3\xa9t\xc3", "\xc3\xa9t?"},
-        {"\x80\xc0\x80", "?" "?" "?"},                {"\xed\xa0\x80", "?" "?" "?"},
-        {"\xf0\x9f\x98", "?" "?" "?"},                {"\xf4\x90\x80\x80!", "?" "?" "?" "?!"},
-        {"\xc3\xa9", "\xc3\xa9"},               {"", ""},
+        {"caf\xe9 au lait", "caf? au lait"},
+        {"\xc3\xa9t\xc3", "\xc3\xa9t?"},
+        {"\x80\xc0\x80", "?"
+                         "?"
+                         "?"},
+        {"\xed\xa0\x80", "?"
+                         "?"
+                         "?"},
+        {"\xf0\x9f\x98", "?"
+                         "?"
+                         "?"},
+        {"\xf4\x90\x80\x80!", "?"
+                              "?"
+                              "?"
+                              "?!"},
+        {"\xc3\xa9", "\xc3\xa9"},
+        {"", ""},
     };
     char out[64];
     (void)state;

@@ -12,11 +12,14 @@ struct probe {
     int64_t level;
 };
 
-static const struct conf_param params[] = {
-    {.name = "PROBELEVEL", .type = CONF_INT, .offset = offsetof (struct settings, level),
-     .min = 1, .max = 9, .initial = "1"},
-    {.name = "SIMFLAGS", .type = CONF_UNSUPPORTED},
-    {0}};
+static const struct conf_param params[] = {{.name = "PROBELEVEL",
+                                            .type = CONF_INT,
+                                            .offset = offsetof (struct settings, level),
+                                            .min = 1,
+                                            .max = 9,
+                                            .initial = "1"},
+                                           {.name = "SIMFLAGS", .type = CONF_UNSUPPORTED},
+                                           {0}};
 
 static int configure (void *self, struct conf *conf, void **settings_out, struct err *err)
 {
@@ -76,14 +79,14 @@ static void stop (void *self)
 int main (int argc, char **argv)
 {
     const struct daemon_ops ops = {.program = "daemon-probe",
-                                          .config_default = "/nonexistent/probe.cfg",
-                                          .summary = "a test of the skeleton",
-                                          .kind = getenv ("PROBE_META") ? PRINCIPAL_META : PRINCIPAL_SITE,
-                                          .configure = configure,
-                                          .settings_free = settings_free,
-                                          .start = start,
-                                          .reload = reload,
-                                          .stop = stop};
+                                   .config_default = "/nonexistent/probe.cfg",
+                                   .summary = "a test of the skeleton",
+                                   .kind = getenv ("PROBE_META") ? PRINCIPAL_META : PRINCIPAL_SITE,
+                                   .configure = configure,
+                                   .settings_free = settings_free,
+                                   .start = start,
+                                   .reload = reload,
+                                   .stop = stop};
     struct probe probe = {0};
     return daemon_main (&ops, &probe, argc, argv);
 }

@@ -18,14 +18,23 @@ static int run (struct cli_context *ctx, int argc, char **argv)
     return operands.count == 3 ? CLI_FAILED : CLI_OK;
 }
 
-static const struct cli_command jobs = {
-    .name = "jobs", .group = "Users, on the grid", .summary = "list my jobs", .run = run,
-    .help = "usage: nui jobs [--mine]\n"};
+static const struct cli_command jobs = {.name = "jobs",
+                                        .group = "Users, on the grid",
+                                        .summary = "list my jobs",
+                                        .run = run,
+                                        .help = "usage: nui jobs [--mine]\n"};
 static const struct cli_command submit = {
-    .name = "submit", .group = "Users, on the grid", .summary = "send a job", .run = run,
-    .help = "usage: nui submit [-t|--walltime T] SCRIPT\n  --stage-in URL=PATH  fetch; see --stage-out\n"};
-static const struct cli_command showq = {
-    .name = "showq", .group = "On a cluster", .summary = "list the queue", .run = run, .help = "usage: nui showq [-r]"};
+    .name = "submit",
+    .group = "Users, on the grid",
+    .summary = "send a job",
+    .run = run,
+    .help =
+        "usage: nui submit [-t|--walltime T] SCRIPT\n  --stage-in URL=PATH  fetch; see --stage-out\n"};
+static const struct cli_command showq = {.name = "showq",
+                                         .group = "On a cluster",
+                                         .summary = "list the queue",
+                                         .run = run,
+                                         .help = "usage: nui showq [-r]"};
 static const struct cli_command *const grid[] = {&jobs, &submit, NULL};
 static const struct cli_command *const cluster[] = {&showq, NULL};
 static const struct cli_command *const *const tables[] = {grid, cluster, NULL};
@@ -101,8 +110,9 @@ static void completion (void **state)
 {
     (void)state;
     assert_int_equal (call ("nui completion bash"), 0);
-    assert_contains (captured[0], "submit) echo '--json --csv --noheader --config --help --walltime "
-                                  "--stage-in --stage-out' ;;");
+    assert_contains (captured[0],
+                     "submit) echo '--json --csv --noheader --config --help --walltime "
+                     "--stage-in --stage-out' ;;");
     assert_contains (captured[0], "-W 'help completion jobs submit showq'");
     assert_contains (captured[0], "complete -o filenames -F _nui nui showq\n");
     assert_contains (captured[0], "nui jobs --csv");

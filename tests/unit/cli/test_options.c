@@ -40,11 +40,14 @@ static int never (struct cli_context *ctx, int argc, char **argv)
     return 1;
 }
 
-static const struct cli_command command = {.name = "submit", .group = "Users", .run = never,
-                                           .summary = "send a job",
-                                           .help = "usage: nui submit X\n--user --stop --all -r "
-                                                   "--walltime --at --since --period --tasks --nice --mem "
-                                                   "--max-cost --component"};
+static const struct cli_command command = {
+    .name = "submit",
+    .group = "Users",
+    .run = never,
+    .summary = "send a job",
+    .help = "usage: nui submit X\n--user --stop --all -r "
+            "--walltime --at --since --period --tasks --nice --mem "
+            "--max-cost --component"};
 
 static struct args args;
 static struct cli_operands operands;
@@ -81,7 +84,9 @@ static void all_forms (void **state)
 {
     (void)state;
     assert_int_equal (parse ("-u john -ra op1 --walltime=1:00:00 -n5 op2 --mem 4G --max-cost 1.5 "
-                             "--nice -3 --component a --component=b --at @5 -- -x --all", 0), -1);
+                             "--nice -3 --component a --component=b --at @5 -- -x --all",
+                             0),
+                      -1);
     assert_string_equal (args.user, "john");
     assert_true (args.all && args.running);
     assert_true (args.length == 3600 * US_PER_S && args.tasks == 5 && args.mem_mb == 4096);

@@ -8,9 +8,12 @@
 #include "capture.h"
 
 static const struct table_column columns[] = {
-    {"id", "JOBNAME", TABLE_TEXT, 0},        {"procs", "PROC", TABLE_INT, 0},
-    {"cost", "COST", TABLE_CREDITS, 0},      {"remaining", "REMAINING", TABLE_DURATION, 0},
-    {"start_time", "STARTTIME", TABLE_TIME, 0}, {"xfactor", "XF", TABLE_PPM, 2},
+    {"id", "JOBNAME", TABLE_TEXT, 0},
+    {"procs", "PROC", TABLE_INT, 0},
+    {"cost", "COST", TABLE_CREDITS, 0},
+    {"remaining", "REMAINING", TABLE_DURATION, 0},
+    {"start_time", "STARTTIME", TABLE_TIME, 0},
+    {"xfactor", "XF", TABLE_PPM, 2},
     {"held", "HELD", TABLE_BOOL, 0},
 };
 
@@ -50,10 +53,11 @@ static void as_a_table (void **state)
     struct table *t = sample ();
     struct strbuf out = STRBUF_INIT;
     table_to_text (t, (struct table_look){.noheader = false, .colour = false}, &out);
-    assert_string_equal (strbuf_text (&out),
-                         "JOBNAME         PROC  COST  REMAINING            STARTTIME    XF  HELD\n"
-                         "alpha.17           8  12.5    1:00:00  Sat Nov 21 14:30:00  1.26   yes\n"
-                         "a,\"b\"??[31mé  -12345     -          -                    -  0.00     -\n");
+    assert_string_equal (
+        strbuf_text (&out),
+        "JOBNAME         PROC  COST  REMAINING            STARTTIME    XF  HELD\n"
+        "alpha.17           8  12.5    1:00:00  Sat Nov 21 14:30:00  1.26   yes\n"
+        "a,\"b\"??[31mé  -12345     -          -                    -  0.00     -\n");
     strbuf_clear (&out);
     table_to_text (t, (struct table_look){.noheader = true, .colour = true}, &out);
     assert_null (strstr (strbuf_text (&out), "JOBNAME"));
@@ -68,8 +72,10 @@ static void as_a_table (void **state)
 static void fits_the_terminal (void **state)
 {
     (void)state;
-    static const struct table_column wide[] = {
-        {"id", "Id", TABLE_TEXT}, {"what", "What", TABLE_TEXT}, {"n", "N", TABLE_INT}, {"why", "Why", TABLE_TEXT}};
+    static const struct table_column wide[] = {{"id", "Id", TABLE_TEXT},
+                                               {"what", "What", TABLE_TEXT},
+                                               {"n", "N", TABLE_INT},
+                                               {"why", "Why", TABLE_TEXT}};
     static const unsigned columns_of[] = {80, 120, 200, 0};
     static const unsigned wanted[] = {80, 120, 200, 40 + 2 + 60 + 2 + 6 + 2 + 120};
     char text[121];
@@ -100,7 +106,8 @@ static void fits_the_terminal (void **state)
 static void years_and_zones (void **state)
 {
     (void)state;
-    static const struct table_column two[] = {{"from", "From", TABLE_TIME}, {"to", "To", TABLE_TIME}};
+    static const struct table_column two[] = {{"from", "From", TABLE_TIME},
+                                              {"to", "To", TABLE_TIME}};
     struct table_look look = {.now = INT64_C (1795271400) * US_PER_S, .zone = true};
     struct strbuf out = STRBUF_INIT;
     struct table *t = table_create (two, 2);
@@ -111,10 +118,9 @@ static void years_and_zones (void **state)
     table_time (t, INT64_C (1000004640) * US_PER_S);
     table_end_row (t);
     table_to_text (t, look, &out);
-    assert_string_equal (strbuf_text (&out),
-                         "         From (UTC)                        To\n"
-                         "Sat Nov 21 14:30:00  Sat Nov 21 14:30:00 2026\n"
-                         "Sat Nov 21 14:30:00  Sun Sep  9 03:04:00 2001\n");
+    assert_string_equal (strbuf_text (&out), "         From (UTC)                        To\n"
+                                             "Sat Nov 21 14:30:00  Sat Nov 21 14:30:00 2026\n"
+                                             "Sat Nov 21 14:30:00  Sun Sep  9 03:04:00 2001\n");
     strbuf_clear (&out);
     setenv ("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
     tzset ();
@@ -250,10 +256,14 @@ static void nested_json (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup (as_a_table, utc), cmocka_unit_test_setup (as_csv, utc),
-        cmocka_unit_test_setup (as_json, utc),    cmocka_unit_test (nothing_to_show),
-        cmocka_unit_test (a_record),              cmocka_unit_test (full_disk_is_told),
-        cmocka_unit_test (nested_json),           cmocka_unit_test (fits_the_terminal),
+        cmocka_unit_test_setup (as_a_table, utc),
+        cmocka_unit_test_setup (as_csv, utc),
+        cmocka_unit_test_setup (as_json, utc),
+        cmocka_unit_test (nothing_to_show),
+        cmocka_unit_test (a_record),
+        cmocka_unit_test (full_disk_is_told),
+        cmocka_unit_test (nested_json),
+        cmocka_unit_test (fits_the_terminal),
         cmocka_unit_test_setup (years_and_zones, utc),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -13,8 +13,9 @@ static Nui__Bank__V1__DepositRequest *deposit;
 static Nui__Bank__V1__SplitBackRequest *back;
 static char method_asked[32];
 
-static ProtobufCMessage *answer (struct cli_context *ctx, const struct cli_said *said, const char *method,
-                                 const ProtobufCMessage *request, struct err *err)
+static ProtobufCMessage *answer (struct cli_context *ctx, const struct cli_said *said,
+                                 const char *method, const ProtobufCMessage *request,
+                                 struct err *err)
 {
     (void)ctx, (void)said, (void)err;
     uint8_t bytes[1024];
@@ -25,7 +26,10 @@ static ProtobufCMessage *answer (struct cli_context *ctx, const struct cli_said 
     if (strcmp (method, "SplitBack") == 0)
         back = nui__bank__v1__split_back_request__unpack (NULL, length, bytes);
     if (strcmp (method, "Deposit") == 0)
-        return (ProtobufCMessage *)nui__bank__v1__deposit_reply__unpack (NULL, 9, (const uint8_t *)"\x0a\x07" "alloc.7");
+        return (ProtobufCMessage *)nui__bank__v1__deposit_reply__unpack (
+            NULL, 9,
+            (const uint8_t *)"\x0a\x07"
+                             "alloc.7");
     if (strcmp (method, "HoldList") == 0) {
         Nui__Bank__V1__HoldItem item = NUI__BANK__V1__HOLD_ITEM__INIT, *items[] = {&item};
         Nui__Bank__V1__HoldListReply reply = NUI__BANK__V1__HOLD_LIST_REPLY__INIT;
@@ -38,7 +42,9 @@ static ProtobufCMessage *answer (struct cli_context *ctx, const struct cli_said 
         length = nui__bank__v1__hold_list_reply__pack (&reply, bytes);
         return (ProtobufCMessage *)nui__bank__v1__hold_list_reply__unpack (NULL, length, bytes);
     }
-    return (ProtobufCMessage *)nui__bank__v1__done_reply__unpack (NULL, 6, (const uint8_t *)"\x0a\x04" "op.9");
+    return (ProtobufCMessage *)nui__bank__v1__done_reply__unpack (NULL, 6,
+                                                                  (const uint8_t *)"\x0a\x04"
+                                                                                   "op.9");
 }
 
 static const struct cli_service bank = {&nui__bank__v1__bank__descriptor, answer};
@@ -58,7 +64,8 @@ static const struct table_column columns[] = {
     {"site_job", "SiteJob", TABLE_TEXT}, {"stale", "Stale", TABLE_BOOL}};
 
 static const struct cli_form forms[] = {
-    {"give -A ACCOUNT AMOUNT [--end TIME] [--reference TEXT [--again]] [--note TEXT]", .method = "Deposit",
+    {"give -A ACCOUNT AMOUNT [--end TIME] [--reference TEXT [--again]] [--note TEXT]",
+     .method = "Deposit",
      .sentence = "gave {amount} credits to {account}{reference|, for nothing}"},
     {"back ALLOCATION [AMOUNT] --note TEXT", .method = "SplitBack",
      .sentence = "took back {amount|what is left} of {allocation}"},
@@ -66,8 +73,12 @@ static const struct cli_form forms[] = {
     {"choose -A ACCOUNT | --reference TEXT", .method = "Deposit", .sentence = "chosen"},
     {0}};
 
-static const struct cli_command command = {
-    .name = "gift", .group = CLI_BANK, .summary = "gives", .forms = forms, .options = options, .service = &bank};
+static const struct cli_command command = {.name = "gift",
+                                           .group = CLI_BANK,
+                                           .summary = "gives",
+                                           .forms = forms,
+                                           .options = options,
+                                           .service = &bank};
 static const struct cli_command *const commands[] = {&command, NULL};
 static const struct cli_command *const *const tables[] = {commands, NULL};
 
@@ -89,7 +100,8 @@ static int say (const char *line)
 static void one_call_and_one_sentence (void **state)
 {
     (void)state;
-    assert_int_equal (say ("gift give -A phys 12.5 --reference PO --again -n x --end 2027-01-01T00:00:00Z"), 0);
+    assert_int_equal (
+        say ("gift give -A phys 12.5 --reference PO --again -n x --end 2027-01-01T00:00:00Z"), 0);
     assert_string_equal (captured[0], "gave 12.5 credits to physPO (alloc.7)\n");
     assert_string_equal (deposit->account, "phys");
     assert_int_equal (deposit->amount_micro, 12500000);
@@ -111,7 +123,9 @@ static void one_call_and_rows (void **state)
     assert_int_equal (say ("gift holds --noheader"), 0);
     assert_string_equal (captured[0], "hold.4  alice  2.5  -  -  yes\n");
     assert_int_equal (say ("gift holds --csv"), 0);
-    assert_string_equal (captured[0], "hold,user,amount,start,site_job,stale\nhold.4,nui://test/user/alice,2.5,,,true\n");
+    assert_string_equal (
+        captured[0],
+        "hold,user,amount,start,site_job,stale\nhold.4,nui://test/user/alice,2.5,,,true\n");
 }
 
 static void what_is_no_form_is_refused (void **state)
@@ -147,10 +161,13 @@ static void help_is_the_same_table (void **state)
     assert_contains (captured[0], "usage: nui gift give -A ACCOUNT AMOUNT [--end TIME]");
     assert_contains (captured[0], "\n       nui gift holds [--stale]\n");
     assert_contains (captured[0], "\n  -A, --account ACCOUNT   who gets them\n");
-    assert_contains (captured[0], "\n      --again             another deposit of the same reference\n");
+    assert_contains (captured[0],
+                     "\n      --again             another deposit of the same reference\n");
     assert_int_equal (say ("completion bash"), 0);
-    assert_contains (captured[0], "gift) echo '--json --csv --noheader --config --help --end --reference --again --note "
-                                  "--stale --account' ;;");
+    assert_contains (
+        captured[0],
+        "gift) echo '--json --csv --noheader --config --help --end --reference --again --note "
+        "--stale --account' ;;");
 }
 
 static void fields_by_name (void **state)
@@ -164,15 +181,19 @@ static void fields_by_name (void **state)
     struct arena *arena = arena_create (0);
     Nui__Bank__V1__QuoteItem quote = NUI__BANK__V1__QUOTE_ITEM__INIT;
     quote.state = NUI__BANK__V1__QUOTE_STATE__QUOTE_CANCELLED;
-    assert_string_equal (message_word (&quote.base, message_field (quote.base.descriptor, "state"), arena), "cancelled");
+    assert_string_equal (
+        message_word (&quote.base, message_field (quote.base.descriptor, "state"), arena),
+        "cancelled");
     arena_destroy (arena);
 }
 
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (one_call_and_one_sentence), cmocka_unit_test (one_call_and_rows),
-        cmocka_unit_test (what_is_no_form_is_refused), cmocka_unit_test (help_is_the_same_table),
+        cmocka_unit_test (one_call_and_one_sentence),
+        cmocka_unit_test (one_call_and_rows),
+        cmocka_unit_test (what_is_no_form_is_refused),
+        cmocka_unit_test (help_is_the_same_table),
         cmocka_unit_test (fields_by_name),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);

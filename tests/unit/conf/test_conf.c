@@ -81,18 +81,32 @@ static const struct conf_param user_attrs[] = {
     {0}};
 
 static const struct conf_param table[] = {
-    {.name = "RMPOLLINTERVAL", .type = CONF_DURATION, .offset = offsetof (struct settings, poll),
-     .min = US_PER_S, .max = 3600 * US_PER_S, .initial = "00:01:00"},
-    {.name = "BACKFILLPOLICY", .type = CONF_WORD, .offset = offsetof (struct settings, policy),
-     .words = policies, .initial = "NONE"},
+    {.name = "RMPOLLINTERVAL",
+     .type = CONF_DURATION,
+     .offset = offsetof (struct settings, poll),
+     .min = US_PER_S,
+     .max = 3600 * US_PER_S,
+     .initial = "00:01:00"},
+    {.name = "BACKFILLPOLICY",
+     .type = CONF_WORD,
+     .offset = offsetof (struct settings, policy),
+     .words = policies,
+     .initial = "NONE"},
     {.name = "ON", .type = CONF_BOOL, .offset = offsetof (struct settings, on)},
-    {.name = "FSDECAY", .type = CONF_PPM, .offset = offsetof (struct settings, decay), .max = 1000000},
+    {.name = "FSDECAY",
+     .type = CONF_PPM,
+     .offset = offsetof (struct settings, decay),
+     .max = 1000000},
     {.name = "LOGFILE", .type = CONF_STRING, .offset = offsetof (struct settings, log)},
     {.name = "STATEDIR", .type = CONF_PATH, .offset = offsetof (struct settings, path)},
     {.name = "MOTD", .type = CONF_TEXT, .offset = offsetof (struct settings, text)},
     {.name = "MEM", .type = CONF_MEMORY, .offset = offsetof (struct settings, memory)},
     {.name = "MAXCOST", .type = CONF_CREDITS, .offset = offsetof (struct settings, credits)},
-    {.name = "COUNT", .type = CONF_INT, .offset = offsetof (struct settings, count), .min = 1, .max = 9},
+    {.name = "COUNT",
+     .type = CONF_INT,
+     .offset = offsetof (struct settings, count),
+     .min = 1,
+     .max = 9},
     {.name = "RESERVATIONDEPTH", .type = CONF_CALL, .set = set_depth, .flags = CONF_F_INDEX},
     {.name = "BUCKET", .type = CONF_CALL, .set = set_depth, .flags = CONF_F_INDEX_REQUIRED},
     {.name = "USERCFG", .type = CONF_RECORD, .attrs = user_attrs, .record = find_user},
@@ -134,7 +148,8 @@ static void every_type (void **state)
                      "STATEDIR state\nMOTD  hello \"big\" world \n"
                      "MEM 4G\nMAXCOST 12.5\nCOUNT 9\n"
                      "RESERVATIONDEPTH 1\nRESERVATIONDEPTH[2] 4 \\\n  5\nBUCKET[x] y",
-                     &s, &err), err);
+                     &s, &err),
+               err);
     assert_true (s.poll == 30 * US_PER_S);
     assert_int_equal (s.policy, 1);
     assert_true (s.on);
@@ -167,13 +182,15 @@ static void records_add_up (void **state)
                      "USERCFG[DEFAULT] MAXPROC=16,24\n"
                      "USERCFG[john] MAXPROC[USER:steve]=4,8 FSTARGET=\"25.0\"\n"
                      "USERCFG[john] DAYS=MON, TUE, WED ,THU MAXJOB=7\n",
-                     &s, &err), err);
+                     &s, &err),
+               err);
     assert_int_equal (s.user_count, 2);
     assert_string_equal (s.user[0].name, "john");
     assert_int_equal (s.user[0].priority, 500);
     assert_true (s.user[0].fstarget_ppm == 25000000);
     assert_string_equal (s.user[0].days, "MON,TUE,WED,THU");
-    assert_string_equal (s.user[0].limits, "MAXJOB[USER]=3@1;MAXPROC[USER:steve]=4,8@3;MAXJOB[]=7@4;");
+    assert_string_equal (s.user[0].limits,
+                         "MAXJOB[USER]=3@1;MAXPROC[USER:steve]=4,8@3;MAXJOB[]=7@4;");
     assert_string_equal (s.user[1].limits, "MAXPROC[]=16,24@2;");
 }
 

@@ -48,15 +48,15 @@ struct scn_job {
     struct req req[REQS_MAX];
     struct licence licence[LICENCES_MAX];
     const char *gres[REQS_MAX], *licences, *hosts, *nodeset; /* read when the nodes are there */
-    duration_us run;     /* how long it would run; TIME_US_MAX: until its limit */
-    const char *nodes;   /* runs at the beginning, here; NULL: it arrives */
-    time_us begun;       /* and since then */
+    duration_us run;   /* how long it would run; TIME_US_MAX: until its limit */
+    const char *nodes; /* runs at the beginning, here; NULL: it arrives */
+    time_us begun;     /* and since then */
     bool arrived, gone, named;
     bool running;
     bool cancelled;
-    time_us start, end;  /* TIME_US_NONE */
+    time_us start, end; /* TIME_US_NONE */
     enum plan_phase phase;
-    uint32_t preempted;  /* times */
+    uint32_t preempted; /* times */
     bool suspended, timed_out;
     uint32_t deferrals, start_failures;
     uint32_t bad_starts; /* so many of its launches fail */
@@ -66,7 +66,7 @@ struct scn_job {
         enum depend_kind kind;
         const char *on;
         struct scn_depend *next;
-    } *depends;
+    } * depends;
     struct allocation last; /* where it ran last */
     struct scn_job *next;
 };
@@ -119,8 +119,7 @@ void scenario_jobs_read (struct scenario *s);
 struct scn_job *scenario_job (struct scenario *s, const struct line *line, const char *name);
 /* "0", "10:00" … after the page's beginning. */
 time_us scenario_time (const struct scenario *s, const struct line *line, const char *text);
-duration_us scenario_duration (const struct scenario *s, const struct line *line,
-                               const char *text);
+duration_us scenario_duration (const struct scenario *s, const struct line *line, const char *text);
 /* "n[01-04]" to node numbers; *tasks (may be NULL) gets ":4" of each name, 0 where not said. */
 uint32_t scenario_hosts (struct scenario *s, const struct line *line, const char *text,
                          uint32_t **node_out, uint32_t **tasks_out);

@@ -48,8 +48,9 @@ static const char *const phase[] = {"reserved", "priority", "backfill", "hard", 
 
 static const char *since (const struct scenario *s, time_us t, char buf[QUANTITY_TEXT_MAX])
 {
-    return t == TIME_US_NONE ? "no time" : t == TIME_US_MAX ? "INFINITY"
-                                                            : duration_format (t - s->base, buf);
+    return t == TIME_US_NONE  ? "no time"
+           : t == TIME_US_MAX ? "INFINITY"
+                              : duration_format (t - s->base, buf);
 }
 
 /* What can be said of a job at this instant, in the page's words. */
@@ -63,7 +64,9 @@ static void actual (struct scenario *s, const struct scn_job *j, struct strbuf *
         strbuf_puts (out, "has not arrived");
     } else if (j->gone) {
         strbuf_printf (out, "%s",
-                       j->cancelled ? "cancelled" : j->timed_out ? "timed-out" : "ended");
+                       j->cancelled   ? "cancelled"
+                       : j->timed_out ? "timed-out"
+                                      : "ended");
         strbuf_printf (out, " %s, begun %s", since (s, j->end, buf), since (s, j->start, text));
     } else if (j->running) {
         strbuf_printf (out, "%s on ", j->start == s->now ? "starts" : "runs");
@@ -212,10 +215,12 @@ static const struct {
     const char *verb;
     check_fn *fn;
 } check_word[] = {
-    {"starts", check_starts},         {"runs", check_runs},         {"ended", check_ended},
-    {"cancelled", check_cancelled},   {"waits", check_waits},       {"reserved", check_reserved},
+    {"starts", check_starts},         {"runs", check_runs},
+    {"ended", check_ended},           {"cancelled", check_cancelled},
+    {"waits", check_waits},           {"reserved", check_reserved},
     {"timed-out", check_timed_out},   {"suspended", check_suspended},
-    {"unreserved", check_unreserved}, {"priority", check_priority}, {"preempted", check_preempted},
+    {"unreserved", check_unreserved}, {"priority", check_priority},
+    {"preempted", check_preempted},
 };
 
 static void differ (struct scenario *s, const struct line *line, const char *actual_text)

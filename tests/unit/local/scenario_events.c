@@ -85,13 +85,12 @@ static void event_setspri (struct scenario *s, const struct line *line)
     int64_t priority = 0;
     bool relative = line->count > 4 && strcmp (line->word[4], "relative") == 0;
 
+    scenario_must (
+        s, line->number,
+        int_parse (line->word[3], "the priority", -1000000000, 1000000000, &priority, &err), &err);
     scenario_must (s, line->number,
-                   int_parse (line->word[3], "the priority", -1000000000, 1000000000, &priority,
-                              &err),
-                   &err);
-    scenario_must (s, line->number,
-                   cluster_job_system_priority_set (s->cluster, job_id (s, line),
-                                                    (int32_t)priority, !relative, s->now, &err),
+                   cluster_job_system_priority_set (s->cluster, job_id (s, line), (int32_t)priority,
+                                                    !relative, s->now, &err),
                    &err);
 }
 
@@ -101,10 +100,9 @@ static void nodes_state (struct scenario *s, const struct line *line, enum node_
     struct err err = {0};
 
     for (uint32_t i = 0; i < count; i++)
-        scenario_must (s, line->number,
-                       cluster_node_state_set (s->cluster, s->node[node[i]].id, state, s->now,
-                                               &err),
-                       &err);
+        scenario_must (
+            s, line->number,
+            cluster_node_state_set (s->cluster, s->node[node[i]].id, state, s->now, &err), &err);
 }
 
 /* 10:00 down NODES */
@@ -149,9 +147,9 @@ static void event_used (struct scenario *s, const struct line *line)
     scenario_must (s, line->number, memory_parse (line->word[3], &mb, &err), &err);
     used.v[RES_MEM_MB] = (int32_t)mb;
     for (uint32_t i = 0; i < count; i++)
-        scenario_must (
-            s, line->number,
-            cluster_node_used_set (s->cluster, s->node[node[i]].id, &used, s->now, &err), &err);
+        scenario_must (s, line->number,
+                       cluster_node_used_set (s->cluster, s->node[node[i]].id, &used, s->now, &err),
+                       &err);
 }
 
 static const struct {
@@ -159,10 +157,17 @@ static const struct {
     uint32_t words; /* at least, with time and verb */
     event_fn *fn;
 } event_word[] = {
-    {"load", 4, event_load},       {"used", 4, event_used},
-    {"end", 3, event_end},         {"cancel", 3, event_cancel},   {"hold", 4, event_hold},
-    {"release", 4, event_release}, {"setspri", 4, event_setspri}, {"down", 3, event_down},
-    {"drain", 3, event_drain},     {"up", 3, event_up},           {"startfails", 3, event_startfails},
+    {"load", 4, event_load},
+    {"used", 4, event_used},
+    {"end", 3, event_end},
+    {"cancel", 3, event_cancel},
+    {"hold", 4, event_hold},
+    {"release", 4, event_release},
+    {"setspri", 4, event_setspri},
+    {"down", 3, event_down},
+    {"drain", 3, event_drain},
+    {"up", 3, event_up},
+    {"startfails", 3, event_startfails},
 };
 
 void scenario_event (struct scenario *s, const struct line *line)

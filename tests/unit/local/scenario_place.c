@@ -72,10 +72,10 @@ void scenario_place_nodes (struct scenario *s)
     place_open (&s->place, s->cluster, &s->names, s->features, node_find, s);
     for (uint32_t i = 0; i < s->node_count; i++)
         conf[i] = conf_of (s, &s->node[i]);
-    scenario_must (s, s->config_line,
-                   place_prepare (&s->place, conf, s->node_count, s->nodeconf.global_gres, s->now,
-                                  &err),
-                   &err);
+    scenario_must (
+        s, s->config_line,
+        place_prepare (&s->place, conf, s->node_count, s->nodeconf.global_gres, s->now, &err),
+        &err);
     for (uint32_t i = 0; i < s->node_count; i++) {
         node_add (s, &s->node[i], &conf[i]);
         nodeconf_node_clear (&conf[i]);
@@ -140,11 +140,9 @@ void scenario_place_job (struct scenario *s, struct scn_job *j)
         j->req[r].hosts = hosts;
         j->req[r].nodeset = nodeset;
         if (s->policy->node_match == NODEMATCH_EXACTPROC && j->req[r].tasks_per_node)
-            j->req[r].node_procs =
-                j->req[r].tasks_per_node * (uint32_t)j->req[r].task.v[RES_PROCS];
+            j->req[r].node_procs = j->req[r].tasks_per_node * (uint32_t)j->req[r].task.v[RES_PROCS];
     }
     if (j->spec.cred[CRED_CLASS] != CRED_NONE)
-        scenario_must (s, 0,
-                       place_class (&s->place, s->policy, j->spec.cred[CRED_CLASS], s->now, &err),
-                       &err);
+        scenario_must (
+            s, 0, place_class (&s->place, s->policy, j->spec.cred[CRED_CLASS], s->now, &err), &err);
 }

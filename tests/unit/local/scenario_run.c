@@ -8,8 +8,8 @@
 
 static time_us job_ends (const struct scenario *s, const struct scn_job *j)
 {
-    duration_us run = cluster_job_scaled (
-        s->cluster, (struct job_id){j->id}, j->run == TIME_US_MAX ? j->spec.walltime_limit : j->run);
+    duration_us run = cluster_job_scaled (s->cluster, (struct job_id){j->id},
+                                          j->run == TIME_US_MAX ? j->spec.walltime_limit : j->run);
 
     return j->running ? j->start + (run - j->done) : TIME_US_MAX;
 }
@@ -61,7 +61,8 @@ static void lapse (struct scenario *s, struct scn_job *j)
 {
     struct err err = {0};
 
-    scenario_must (s, 0, cluster_job_remove (s->cluster, (struct job_id){j->id}, s->now, &err), &err);
+    scenario_must (s, 0, cluster_job_remove (s->cluster, (struct job_id){j->id}, s->now, &err),
+                   &err);
     j->gone = j->cancelled = true;
     j->end = s->now;
 }
@@ -121,13 +122,12 @@ static void begun (struct scenario *s, struct scn_job *j)
         left -= n < left ? n : left;
         a.item[a.count++] = (struct placement){.node = s->node[node[i]].id, .tasks = n};
     }
-    scenario_must (s, 0,
-                   cluster_job_start (s->cluster, (struct job_id){j->id}, &a, j->begun, s->now,
-                                      &err),
-                   &err);
     scenario_must (
-        s, 0, cluster_job_running (s->cluster, (struct job_id){j->id}, j->begun, s->now, &err),
+        s, 0, cluster_job_start (s->cluster, (struct job_id){j->id}, &a, j->begun, s->now, &err),
         &err);
+    scenario_must (s, 0,
+                   cluster_job_running (s->cluster, (struct job_id){j->id}, j->begun, s->now, &err),
+                   &err);
     j->running = true;
     j->start = j->begun;
     allocation_keep (s, j, &a);
@@ -176,8 +176,11 @@ static const char *reservation_name (void *self, uint64_t rsv)
 
 static void standing_open (struct scenario *s)
 {
-    struct standing_site site = {.self = s, .node_name = node_name, .feature = feature,
-                                 .partition = partition, .named = scenario_reservation};
+    struct standing_site site = {.self = s,
+                                 .node_name = node_name,
+                                 .feature = feature,
+                                 .partition = partition,
+                                 .named = scenario_reservation};
 
     s->standing = standing_create (&site);
     s->names.rsv_name = reservation_name;
@@ -262,8 +265,8 @@ static void violates (struct scenario *s, struct scn_job *j)
         j->running = false;
         j->preempted++;
         j->start = TIME_US_NONE;
-        scenario_must (
-            s, 0, cluster_job_preempt (s->cluster, (struct job_id){j->id}, s->now, &err), &err);
+        scenario_must (s, 0, cluster_job_preempt (s->cluster, (struct job_id){j->id}, s->now, &err),
+                       &err);
         return;
     }
     j->timed_out = true;
@@ -280,11 +283,10 @@ static void deferral_apply (struct scenario *s, struct scn_job *j, struct deferr
     j->deferrals++;
     scenario_must (s, 0, cluster_job_get (s->cluster, (struct job_id){j->id}, &view, &err), &err);
     scenario_must (s, 0,
-                   d.batch_hold
-                       ? cluster_job_hold_set (s->cluster, (struct job_id){j->id},
-                                               view.spec->holds | HOLD_BATCH, s->now, &err)
-                       : cluster_job_defer (s->cluster, (struct job_id){j->id}, d.until, s->now,
-                                            &err),
+                   d.batch_hold ? cluster_job_hold_set (s->cluster, (struct job_id){j->id},
+                                                        view.spec->holds | HOLD_BATCH, s->now, &err)
+                                : cluster_job_defer (s->cluster, (struct job_id){j->id}, d.until,
+                                                     s->now, &err),
                    &err);
 }
 
@@ -295,10 +297,10 @@ void scenario_job_start_failed (struct scenario *s, struct scn_job *j)
 
     bool later = d.until != TIME_US_NONE && !d.batch_hold;
 
-    scenario_must (s, 0,
-                   cluster_job_requeue (s->cluster, (struct job_id){j->id}, later ? d.until : 0,
-                                        s->now, &err),
-                   &err);
+    scenario_must (
+        s, 0,
+        cluster_job_requeue (s->cluster, (struct job_id){j->id}, later ? d.until : 0, s->now, &err),
+        &err);
     j->running = false;
     j->start = TIME_US_NONE;
     j->deferrals += later;
@@ -316,7 +318,8 @@ static void pass (struct scenario *s)
         arena_reset (s->pass_arena);
         s->again = false;
         standing_roll (s->standing, s->cluster, s->now);
-        scenario_must (s, 0, plan_compute (s->cluster, s->now, s->pass_arena, &s->plan, &err), &err);
+        scenario_must (s, 0, plan_compute (s->cluster, s->now, s->pass_arena, &s->plan, &err),
+                       &err);
         scenario_must (s, 0, plan_commit (s->cluster, &s->plan, &err), &err);
         for (uint32_t i = 0; i < s->plan.start_count; i++)
             started (s, &s->plan.start[i]);
@@ -331,7 +334,8 @@ static void pass (struct scenario *s)
         for (uint32_t i = 0; i < s->plan.lapsed_count; i++)
             lapse (s, job_of (s, s->plan.lapsed[i]));
         again = depends_settle (s) || s->plan.lapsed_count;
-        again = again || s->again || s->plan.preempt_count || s->plan.violation_count || s->plan.defer_count;
+        again = again || s->again || s->plan.preempt_count || s->plan.violation_count ||
+                s->plan.defer_count;
     } while (again);
 }
 

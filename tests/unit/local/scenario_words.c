@@ -179,9 +179,9 @@ static const struct {
     const char *name;
     node_fn *set;
 } node_word[] = {
-    {"procs", node_procs},       {"memory", node_memory},       {"swap", node_swap},
-    {"disk", node_disk},         {"features", node_features},   {"partition", node_partition},
-    {"speed", node_speed},       {"priority", node_priority},   {"state", node_state},
+    {"procs", node_procs}, {"memory", node_memory},     {"swap", node_swap},
+    {"disk", node_disk},   {"features", node_features}, {"partition", node_partition},
+    {"speed", node_speed}, {"priority", node_priority}, {"state", node_state},
 };
 
 static void node_set (struct scenario *s, const struct line *line, struct scn_node *n,
@@ -207,8 +207,7 @@ void scenario_nodes_read (struct scenario *s)
         uint32_t count;
         scenario_must (s, line->number,
                        hostlist_expand (line->word[0], s->arena, &name, &count, &err), &err);
-        struct scn_node *more =
-            arena_array (s->arena, s->node_count + count, sizeof *more);
+        struct scn_node *more = arena_array (s->arena, s->node_count + count, sizeof *more);
         if (s->node_count)
             memcpy (more, s->node, s->node_count * sizeof *more);
         s->node = more;
@@ -360,8 +359,8 @@ static void job_run (struct scenario *s, const struct line *line, struct scn_job
     j->run = scenario_duration (s, line, text);
 }
 
-static void job_at (struct scenario *s, const struct line *line, struct scn_job *j,
-                    struct req *req, const char *text)
+static void job_at (struct scenario *s, const struct line *line, struct scn_job *j, struct req *req,
+                    const char *text)
 {
     (void)req;
     j->spec.submit = scenario_time (s, line, text);
@@ -374,8 +373,8 @@ static void job_notbefore (struct scenario *s, const struct line *line, struct s
     j->spec.not_before = scenario_time (s, line, text);
 }
 
-static void job_on (struct scenario *s, const struct line *line, struct scn_job *j,
-                    struct req *req, const char *text)
+static void job_on (struct scenario *s, const struct line *line, struct scn_job *j, struct req *req,
+                    const char *text)
 {
     (void)s;
     (void)line;
@@ -398,9 +397,7 @@ static void job_hold (struct scenario *s, const struct line *line, struct scn_jo
     static const struct {
         const char *name;
         uint32_t bit;
-    } hold[] = {{"user", HOLD_USER},
-                {"system", HOLD_SYSTEM},
-                {"batch", HOLD_BATCH}};
+    } hold[] = {{"user", HOLD_USER}, {"system", HOLD_SYSTEM}, {"batch", HOLD_BATCH}};
     char *copy = arena_strdup (s->arena, text), *rest = NULL;
 
     (void)req;
@@ -517,17 +514,39 @@ static const struct {
     const char *name;
     job_fn *set;
 } job_word[] = {
-    {"user", job_user},         {"group", job_group},         {"account", job_account},
-    {"class", job_class},       {"qos", job_qos},             {"tasks", job_tasks},
-    {"tpn", job_tpn},           {"procs", job_procs},         {"memory", job_memory},
-    {"swap", job_swap},         {"disk", job_disk},           {"features", job_features},
-    {"gres", job_gres},         {"licence", job_licence},     {"hosts", job_hosts},
-    {"nodeset", job_nodeset},   {"prefer", job_prefer},       {"access", job_access},
-    {"partition", job_partition}, {"exclusive", job_exclusive}, {"walltime", job_walltime},
-    {"run", job_run},           {"at", job_at},               {"notbefore", job_notbefore},
-    {"on", job_on},             {"since", job_since},         {"hold", job_hold},
-    {"flags", job_flags},       {"deadline", job_deadline},   {"array", job_array},
-    {"depend", job_depend},     {"exit", job_fails},          {"badstarts", job_badstarts},
+    {"user", job_user},
+    {"group", job_group},
+    {"account", job_account},
+    {"class", job_class},
+    {"qos", job_qos},
+    {"tasks", job_tasks},
+    {"tpn", job_tpn},
+    {"procs", job_procs},
+    {"memory", job_memory},
+    {"swap", job_swap},
+    {"disk", job_disk},
+    {"features", job_features},
+    {"gres", job_gres},
+    {"licence", job_licence},
+    {"hosts", job_hosts},
+    {"nodeset", job_nodeset},
+    {"prefer", job_prefer},
+    {"access", job_access},
+    {"partition", job_partition},
+    {"exclusive", job_exclusive},
+    {"walltime", job_walltime},
+    {"run", job_run},
+    {"at", job_at},
+    {"notbefore", job_notbefore},
+    {"on", job_on},
+    {"since", job_since},
+    {"hold", job_hold},
+    {"flags", job_flags},
+    {"deadline", job_deadline},
+    {"array", job_array},
+    {"depend", job_depend},
+    {"exit", job_fails},
+    {"badstarts", job_badstarts},
     {"reservation", job_reservation},
     {"attrs", job_attrs},
 };

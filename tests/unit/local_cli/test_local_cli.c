@@ -15,7 +15,7 @@
 #include "local/cli/stats_cli.h"
 
 #define NOW (INT64_C (1000007940) * US_PER_S) /* Sun Sep  9 03:59:00 2001 */
-#define S(n) ((n) * US_PER_S)
+#define S(n) ((n)*US_PER_S)
 
 #define ACTIVE NUI__LOCAL__V1__QUEUE_SECTION__SECTION_ACTIVE
 #define IDLE NUI__LOCAL__V1__QUEUE_SECTION__SECTION_IDLE
@@ -331,9 +331,15 @@ static void showres_by_node (void **state)
 
 static void showstate (void **state)
 {
-    static const char *const on[9][3] = {{"1024", "1026"}, {"1035"}, {"1026", "1024"},
-                                         {"1021", "1024"}, {"1021", "1025", "1024"},
-                                         {"1014", "1024"}, {"1014", "1018"}, {"1018"}, {NULL}};
+    static const char *const on[9][3] = {{"1024", "1026"},
+                                         {"1035"},
+                                         {"1026", "1024"},
+                                         {"1021", "1024"},
+                                         {"1021", "1025", "1024"},
+                                         {"1014", "1024"},
+                                         {"1014", "1018"},
+                                         {"1018"},
+                                         {NULL}};
     Nui__Local__V1__NodeInfo node[9], *list[9];
     struct nodes nodes = {.item = list, .count = 9};
     struct strbuf out = STRBUF_INIT;
@@ -383,7 +389,9 @@ static void diagnose_priorities (void **state)
         char **subs;
         double *weights;
         size_t n;
-    } of[] = {{"CRED", cred, cred_w, 2}, {"FS", fs, fs_w, 1}, {"SERV", serv, serv_w, 2},
+    } of[] = {{"CRED", cred, cred_w, 2},
+              {"FS", fs, fs_w, 1},
+              {"SERV", serv, serv_w, 2},
               {"RES", res, res_w, 1}};
     static const char *const id[] = {"1030", "1023", "1036"};
     static const int priority[] = {198, -208, -254};
@@ -468,7 +476,7 @@ static void without_reference (void **state)
 
 /* --- statistics ---------------------------------------------------------------------------- */
 
-#define PH(n) ((int64_t)((n) * 3600e6)) /* processor-hours */
+#define PH(n) ((int64_t)((n)*3600e6)) /* processor-hours */
 
 /* The cells of the reference: sums that give what Maui printed. */
 struct cell {
@@ -477,9 +485,9 @@ struct cell {
 };
 
 static const struct cell cells[] = {
-    {0, 3, 1, 10 / 60.0, 70},       {0, 5, 3, 3, 57.78},     {0, 6, 2, 4, 38.3333},
-    {1, 3, 1, 20 / 60.0, 70},       {1, 4, 1, 1, 40},        {1, 5, 2, 4, 60.8333},
-    {2, 6, 1, 8, 81.6667},          {3, 3, 2, 160 / 60.0, 95}, {3, 5, 2, 16, 33.3333},
+    {0, 3, 1, 10 / 60.0, 70}, {0, 5, 3, 3, 57.78},       {0, 6, 2, 4, 38.3333},
+    {1, 3, 1, 20 / 60.0, 70}, {1, 4, 1, 1, 40},          {1, 5, 2, 4, 60.8333},
+    {2, 6, 1, 8, 81.6667},    {3, 3, 2, 160 / 60.0, 95}, {3, 5, 2, 16, 33.3333},
     {4, 5, 1, 12, 78.3333},
 };
 
@@ -631,7 +639,10 @@ int main (void)
     tzset ();
     char path[512];
     bool reference = access (reference_path ("", path, sizeof path), R_OK) == 0;
-#define COMPARES(name) {#name, reference ? name : without_reference, NULL, NULL, NULL}
+#define COMPARES(name)                                                                             \
+    {                                                                                              \
+#name, reference ? name : without_reference, NULL, NULL, NULL                              \
+    }
     const struct CMUnitTest tests[] = {
         COMPARES (showq),
         COMPARES (showq_running),

@@ -7,7 +7,8 @@
 #include "local/conf/policyconf.h"
 #include "proto/base/strbuf.h"
 
-static const char begin_mark[] = ".\\\" parameters: begin\n", end_mark[] = ".\\\" parameters: end\n";
+static const char begin_mark[] = ".\\\" parameters: begin\n",
+                  end_mark[] = ".\\\" parameters: end\n";
 
 struct page {
     struct strbuf out;
@@ -125,12 +126,15 @@ int main (int argc, char **argv)
                 memcmp (from, strbuf_text (&page.out), page.out.len) == 0;
     int code = 0;
     if (argc == 3 && !same) {
-        fprintf (stderr, "%s: its table of parameters is not that of local/conf/policyconf.c; "
-                         "run %s %s\n", argv[1], argv[0], argv[1]);
+        fprintf (stderr,
+                 "%s: its table of parameters is not that of local/conf/policyconf.c; "
+                 "run %s %s\n",
+                 argv[1], argv[0], argv[1]);
         code = 1;
     } else if (argc == 2) {
         FILE *f = fopen (argv[1], "w");
-        code = !f || fprintf (f, "%.*s%s%s", (int)(from - text), text, strbuf_text (&page.out), to) < 0 ||
+        code = !f ||
+               fprintf (f, "%.*s%s%s", (int)(from - text), text, strbuf_text (&page.out), to) < 0 ||
                fclose (f) != 0;
     }
     strbuf_free (&page.out);

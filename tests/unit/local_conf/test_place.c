@@ -98,14 +98,15 @@ static void test_taken (void **state)
     int32_t total, left;
 
     (void)state;
-    load (&s,
-          "NODECFG[DEFAULT] MEM=4G CLASS=batch\n"
-          "NODECFG[n[1-3]]  PROCS=8 GRES=tape:2,gpu PARTITION=old\n"
-          "NODECFG[n4]      PROCS=2 CLASS=batch:1,special MAXJOB=1 NETWORK=via FEATURES=fast\n"
-          "NODECFG[GLOBAL]  GRES=matlab:5\n"
-          "CLASSCFG[special] HOSTLIST=n4 DEFAULT.FEATURES=fast\n"
-          "NODESETPOLICY FIRSTOF\nNODESETATTRIBUTE NETWORK\nNODESETLIST via\n",
-          "SwitchName=a Nodes=n[1-2] # left\nSwitchName=b Nodes=n[3-4]\n\nSwitchName=c Switches=a,b\n");
+    load (
+        &s,
+        "NODECFG[DEFAULT] MEM=4G CLASS=batch\n"
+        "NODECFG[n[1-3]]  PROCS=8 GRES=tape:2,gpu PARTITION=old\n"
+        "NODECFG[n4]      PROCS=2 CLASS=batch:1,special MAXJOB=1 NETWORK=via FEATURES=fast\n"
+        "NODECFG[GLOBAL]  GRES=matlab:5\n"
+        "CLASSCFG[special] HOSTLIST=n4 DEFAULT.FEATURES=fast\n"
+        "NODESETPOLICY FIRSTOF\nNODESETATTRIBUTE NETWORK\nNODESETLIST via\n",
+        "SwitchName=a Nodes=n[1-2] # left\nSwitchName=b Nodes=n[3-4]\n\nSwitchName=c Switches=a,b\n");
     if (s.rc != 0)
         fail_msg ("%s", s.err.text);
     assert_int_equal (s.nodes.node_count, 4);
@@ -139,8 +140,10 @@ static void test_refused (void **state)
     refused ("NODECFG[n1] PRIORITYF='SPEED +'\n", NULL, "is no term");
     refused ("NODECFG[n1] PRIORITYF='SPEED AMEM'\n", NULL, "'+' or '-' wanted");
     refused ("NODECFG[n1] GRES=a\nNODECFG[GLOBAL] GRES=a:2\n", NULL, "of nodes already");
-    refused ("NODECFG[n1] PROCS=1\nCLASSCFG[c] HOSTLIST=n9\n", NULL, "CLASSCFG[c]: there is no node n9");
-    refused ("NODECFG[n1] PROCS=1\nCLASSCFG[c] DEFAULT.FEATURES=x\n", NULL, "no node has the feature x");
+    refused ("NODECFG[n1] PROCS=1\nCLASSCFG[c] HOSTLIST=n9\n", NULL,
+             "CLASSCFG[c]: there is no node n9");
+    refused ("NODECFG[n1] PROCS=1\nCLASSCFG[c] DEFAULT.FEATURES=x\n", NULL,
+             "no node has the feature x");
     refused ("NODECFG[n1] PROCS=1\nNODESETPOLICY ONEOF\n", NULL, "without NODESETATTRIBUTE");
     refused ("NODECFG[n1] PROCS=1\nTOPOLOGYFILE /nonexistent\n", NULL, "cannot be read");
     refused ("NODECFG[n1] PROCS=1\n", "Nodes=n1\n", "line 1: it begins with SwitchName=");

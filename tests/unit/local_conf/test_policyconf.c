@@ -267,25 +267,27 @@ static void test_limits (void **state)
 static void test_qos_and_the_rest (void **state)
 {
     (void)state;
-    LOAD (l, "QOSCFG[hi] PRIORITY=50 QTTARGET=00:30:00 XFTARGET=4.5 "
-             "QFLAGS=NOBF:RESERVEALWAYS,IGNJOBPERUSER:IGNPROCQUEUEDPERCLASS:IGNSYSTEM:PREEMPTOR:USERESERVED:night\n"
-             "QOSXFTARGET[lo] 9\nQOSQTTARGET[lo] 1:00:00\nQOSQTWEIGHT[lo] 3\n"
-             "USERCFG[a] QLIST=hi,lo&\nGROUPCFG[b] QLIST=hi^\n"
-             "JOBPRIOACCRUALPOLICY FULLPOLICY\nREJECTNEGPRIOJOBS TRUE\nENABLENEGJOBPRIORITY yes\n"
-             "XFMINWCLIMIT 00:02:00\nFSPOLICY UTILIZEDPS%\n"
-             "RESERVATIONPOLICY HIGHEST\nRESERVATIONDEPTH[0] 4\nRESERVATIONDEPTH[3] 7\n"
-             "RESERVATIONQOSLIST[0] hi\nRESERVATIONTHRESHOLDTYPE QUEUETIME\n"
-             "RESERVATIONTHRESHOLDVALUE 2:00:00\nRESERVATIONRETRYTIME 60\n"
-             "RESERVATIONBINDING LATE\nBACKFILLPOLICY GREEDY\nBACKFILLMETRIC PESECONDS\n"
-             "BACKFILLWINDOWORDER LONGESTFIRST\nBACKFILLDEPTH 100\nBACKFILLMAXSCHEDULES 7\n"
-             "BFCHUNKSIZE 32\nBFCHUNKDURATION 00:10:00\nNODEALLOCATIONPOLICY FASTEST\n"
-             "RMPOLLINTERVAL 00:00:30\nJOBAGGREGATIONTIME 5\nDEFERTIME 0\nDEFERCOUNT 3\n"
-             "DEFERSTARTCOUNT 2\n");
+    LOAD (
+        l,
+        "QOSCFG[hi] PRIORITY=50 QTTARGET=00:30:00 XFTARGET=4.5 "
+        "QFLAGS=NOBF:RESERVEALWAYS,IGNJOBPERUSER:IGNPROCQUEUEDPERCLASS:IGNSYSTEM:PREEMPTOR:USERESERVED:night\n"
+        "QOSXFTARGET[lo] 9\nQOSQTTARGET[lo] 1:00:00\nQOSQTWEIGHT[lo] 3\n"
+        "USERCFG[a] QLIST=hi,lo&\nGROUPCFG[b] QLIST=hi^\n"
+        "JOBPRIOACCRUALPOLICY FULLPOLICY\nREJECTNEGPRIOJOBS TRUE\nENABLENEGJOBPRIORITY yes\n"
+        "XFMINWCLIMIT 00:02:00\nFSPOLICY UTILIZEDPS%\n"
+        "RESERVATIONPOLICY HIGHEST\nRESERVATIONDEPTH[0] 4\nRESERVATIONDEPTH[3] 7\n"
+        "RESERVATIONQOSLIST[0] hi\nRESERVATIONTHRESHOLDTYPE QUEUETIME\n"
+        "RESERVATIONTHRESHOLDVALUE 2:00:00\nRESERVATIONRETRYTIME 60\n"
+        "RESERVATIONBINDING LATE\nBACKFILLPOLICY GREEDY\nBACKFILLMETRIC PESECONDS\n"
+        "BACKFILLWINDOWORDER LONGESTFIRST\nBACKFILLDEPTH 100\nBACKFILLMAXSCHEDULES 7\n"
+        "BFCHUNKSIZE 32\nBFCHUNKDURATION 00:10:00\nNODEALLOCATIONPOLICY FASTEST\n"
+        "RMPOLLINTERVAL 00:00:30\nJOBAGGREGATIONTIME 5\nDEFERTIME 0\nDEFERCOUNT 3\n"
+        "DEFERSTARTCOUNT 2\n");
     const struct policy *p = l.policy;
     const struct policy_cred *hi = cred (&l, CRED_QOS, "hi"), *lo = cred (&l, CRED_QOS, "lo");
     assert_true (hi->priority == 50 && hi->qos->qttarget_min == 30 && hi->qos->xftarget == 4.5);
     assert_int_equal (hi->qos->flags, QOS_NOBF | QOS_RESERVEALWAYS | QOS_IGNSYSTEM | QOS_PREEMPTOR |
-                                               QOS_USERESERVED);
+                                          QOS_USERESERVED);
     assert_int_equal (hi->qos->ignore_active[CRED_USER], 1u << LIMIT_JOB);
     assert_int_equal (hi->qos->ignore_idle[CRED_CLASS], 1u << LIMIT_PROC);
     assert_string_equal (hi->qos->use_reserved, "night");
@@ -387,10 +389,12 @@ static void test_refused (void **state)
 static void test_older_spellings (void **state)
 {
     (void)state;
-    LOAD (l, "CLASSCFG[a] MAXJOBPERUSER=4 MAXPSPERGROUP = 100,200\nCLASSCFG[b] MAXJOB[USER]=4 MAXPS[GROUP]=100,200\n"
-             "SYSCFG QLIST=hi\nSYSCFG[base] PLIST=\nQOSCFG[hi] FLAGS=PREEMPTOR\nMEMORYWEIGHT '3'\n"
-             "NODEAVAILABILITYPOLICY DEDICATED:PROCS MEMORY:UTILIZED\nBACKFILLPOLICY ON\n"
-             "SYSTEMMAXJOBPROC 64\nSYSTEMMAXJOBPROCSECOND 1000\nDOWNNODEDELAYTIME 0:10:00\nFOOBAR 3\n");
+    LOAD (
+        l,
+        "CLASSCFG[a] MAXJOBPERUSER=4 MAXPSPERGROUP = 100,200\nCLASSCFG[b] MAXJOB[USER]=4 MAXPS[GROUP]=100,200\n"
+        "SYSCFG QLIST=hi\nSYSCFG[base] PLIST=\nQOSCFG[hi] FLAGS=PREEMPTOR\nMEMORYWEIGHT '3'\n"
+        "NODEAVAILABILITYPOLICY DEDICATED:PROCS MEMORY:UTILIZED\nBACKFILLPOLICY ON\n"
+        "SYSTEMMAXJOBPROC 64\nSYSTEMMAXJOBPROCSECOND 1000\nDOWNNODEDELAYTIME 0:10:00\nFOOBAR 3\n");
     const struct policy_cred *a = cred (&l, CRED_CLASS, "a"), *b = cred (&l, CRED_CLASS, "b");
     assert_int_equal (a->cross_count, 2);
     assert_int_equal (b->cross_count, 2);
@@ -415,10 +419,12 @@ static void test_older_spellings (void **state)
 static void test_weeks (void **state)
 {
     (void)state;
-    LOAD (l, "SRCFG[work] PERIOD=WEEK STARTTIME=1:08:00:00 ENDTIME=5:17:00:00 TIMELIMIT=1:00:00* HOSTLIST=a, b\n"
-             "SRCFG[hours] PERIOD=WEEK DAYS=MON STARTTIME=9:00:00 ENDTIME=12:00:00 TASKCOUNT=2 USERLIST = x,y\n"
-             "SRPERIOD[0] WEEK\nSRSTARTTIME[0] 6:00:00:00\nSRTASKCOUNT[0] 1\nSRIDLETIME[0] 0:10:00\n"
-             "SRCFG[shut] HOSTLIST=ALL PERIOD=INFINITY\n");
+    LOAD (
+        l,
+        "SRCFG[work] PERIOD=WEEK STARTTIME=1:08:00:00 ENDTIME=5:17:00:00 TIMELIMIT=1:00:00* HOSTLIST=a, b\n"
+        "SRCFG[hours] PERIOD=WEEK DAYS=MON STARTTIME=9:00:00 ENDTIME=12:00:00 TASKCOUNT=2 USERLIST = x,y\n"
+        "SRPERIOD[0] WEEK\nSRSTARTTIME[0] 6:00:00:00\nSRTASKCOUNT[0] 1\nSRIDLETIME[0] 0:10:00\n"
+        "SRCFG[shut] HOSTLIST=ALL PERIOD=INFINITY\n");
     const struct policy_standing *s = l.policy->standing;
     assert_int_equal (l.policy->standing_count, 4);
     assert_int_equal (s[0].period, STANDING_WEEK);
@@ -433,11 +439,13 @@ static void test_weeks (void **state)
     assert_int_equal (s[1].start_s, 9 * 3600);
     assert_int_equal (s[1].days, 2);
     assert_int_equal (s[1].acl_count, 2);
-    assert_true (noted (&l, "SRCFG[hours]: STARTTIME and ENDTIME without a day are hours of each of DAYS"));
+    assert_true (
+        noted (&l, "SRCFG[hours]: STARTTIME and ENDTIME without a day are hours of each of DAYS"));
     assert_int_equal (s[2].week_start_s, 6 * 86400);
     assert_int_equal (s[2].week_end_s, 7 * 86400);
     assert_int_equal (s[2].idle, 600 * US_PER_S);
-    assert_true (noted (&l, "SRCFG[shut]: keeps every node from every job, always: is that meant?"));
+    assert_true (
+        noted (&l, "SRCFG[shut]: keeps every node from every job, always: is that meant?"));
     release (&l);
 }
 

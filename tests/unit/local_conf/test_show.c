@@ -26,7 +26,8 @@ static const struct {
     {"RESERVATIONDEPTH", {"3", "0", "17", "4294967295"}},
     {"RESERVATIONQOSLIST", {"ALL", "hi:lo", "hi,lo", "lo"}},
     {"RESERVATIONTHRESHOLDVALUE", {"4", "0", "12", "7"}},
-    {"NODEAVAILABILITYPOLICY", {"COMBINED", "DEDICATED:PROC COMBINED:MEM", "UTILIZED", "DEDICATED"}},
+    {"NODEAVAILABILITYPOLICY",
+     {"COMBINED", "DEDICATED:PROC COMBINED:MEM", "UTILIZED", "DEDICATED"}},
     {"NODEMAXLOAD", {"1.5", "0", "16", ".25"}},
     {"NODESETPOLICY", {"ONEOF", "NONE", "FIRSTOF", "ANYOF"}},
     {"NODESETATTRIBUTE", {"FEATURE", "PROCSPEED", "NETWORK", "FEATURE"}},
@@ -41,8 +42,9 @@ static const struct {
     {"QOSCFG", {"QTWEIGHT=2 XFTARGET=3.5", "QTTARGET=00:30:00", "QFLAGS=NOBF", "OMAXJOB=9"}},
     {"SYSCFG", {"MAXJOB=100", "QLIST=hi", "MAXPROC=64", "MAXIJOB=7"}},
     {"PARCFG", {"MAXJOB=4", "MAXPROC=12", "MAXNODE=3", "MAXPS=1000"}},
-    {"SRCFG", {"TASKCOUNT=4 PERIOD=DAY STARTTIME=8:00:00 ENDTIME=17:00:00", "HOSTLIST=n[1-4]",
-               "TASKCOUNT=2 USERLIST=john CLASSLIST=batch", "HOSTLIST=n1 PERIOD=INFINITY"}},
+    {"SRCFG",
+     {"TASKCOUNT=4 PERIOD=DAY STARTTIME=8:00:00 ENDTIME=17:00:00", "HOSTLIST=n[1-4]",
+      "TASKCOUNT=2 USERLIST=john CLASSLIST=batch", "HOSTLIST=n1 PERIOD=INFINITY"}},
     {"SRACCESS", {"DEDICATED", "SHARED", "DEDICATED", "SHARED"}},
     {"SRDAYS", {"Mon Tue", "ALL", "Sun", "Fri"}},
     {"SRFLAGS", {"BYNAME", "BYNAME", "BYNAME", "BYNAME"}},
@@ -112,8 +114,9 @@ static void put_plain (struct strbuf *out, const struct conf_param *param)
 {
     uint64_t span = (uint64_t)param->max - (uint64_t)param->min;
     bool bound = param->min != 0 || param->max != 0;
-    int64_t number = bound && span < 1000000 ? param->min + (int64_t)draw (span + 1)
-                                             : (param->min > 0 ? param->min : 0) + (int64_t)draw (100000);
+    int64_t number = bound && span < 1000000
+                         ? param->min + (int64_t)draw (span + 1)
+                         : (param->min > 0 ? param->min : 0) + (int64_t)draw (100000);
     unsigned words = 0;
     switch (param->type) {
     case CONF_BOOL:
@@ -190,10 +193,10 @@ static void shown_free (struct shown *s)
 
 static size_t width_of (const struct conf_param *param)
 {
-    return param->type == CONF_BOOL                                        ? sizeof (bool)
-           : param->type == CONF_U32                                       ? sizeof (uint32_t)
-           : param->type == CONF_WORD                                      ? sizeof (int)
-                                                                           : sizeof (int64_t);
+    return param->type == CONF_BOOL   ? sizeof (bool)
+           : param->type == CONF_U32  ? sizeof (uint32_t)
+           : param->type == CONF_WORD ? sizeof (int)
+                                      : sizeof (int64_t);
 }
 
 /* Numbers of names are those of the file in which they came first: another file's may be others. */
@@ -202,7 +205,8 @@ static void same_qos (const struct shown *s, uint32_t qos, const struct shown *t
     if (qos == CRED_NONE || other == CRED_NONE)
         assert_int_equal (qos, other);
     else
-        assert_string_equal (cred_name (&s->names, CRED_QOS, qos), cred_name (&t->names, CRED_QOS, other));
+        assert_string_equal (cred_name (&s->names, CRED_QOS, qos),
+                             cred_name (&t->names, CRED_QOS, other));
 }
 
 static void same_policy (const struct shown *s, const struct shown *t)
@@ -216,7 +220,8 @@ static void same_policy (const struct shown *s, const struct shown *t)
     assert_int_equal (a->fs_ratio, b->fs_ratio);
     assert_int_equal (a->bucket_count, b->bucket_count);
     for (uint32_t i = 0; i < a->bucket_count; i++)
-        assert_true (a->bucket[i].used == b->bucket[i].used && a->bucket[i].depth == b->bucket[i].depth &&
+        assert_true (a->bucket[i].used == b->bucket[i].used &&
+                     a->bucket[i].depth == b->bucket[i].depth &&
                      a->bucket[i].qos_count == b->bucket[i].qos_count);
     assert_memory_equal (&a->reservation_threshold_value, &b->reservation_threshold_value,
                          sizeof (double));
@@ -300,14 +305,20 @@ static const struct {
     {"ADMIN3", {"ALL", "alice frank", "nui://g/user/bob", "root"}},
     {"META", {"m1:7000", "m1:7000 m2:7001", "localhost:1", "m3.example:65535"}},
     {"METAGROUP", {"a b c", "d e f g", "h i j", "k l m n o p q"}},
-    {"NOTIFICATIONEVENTS", {"ALL", "JOBFAILURE", "NODEDOWN BANKDOWN", "RESUNFILLED BANKHISTORY BANKDENIED"}},
-    {"RMCFG", {"TYPE=EMBEDDED", "TYPE=SLURM SERVER=h:6820 KEY=/k USER=u PARTITION=p", "POLL=30 PATIENCE=20 SACCT=TRUE USAGE=TRUE",
-               "MIRROR=TRUE CHARGE=FALSE TOKENLIFE=300 CONF=/c BIN=/usr/bin COMPLETIONS=/d"}},
-    {"AMCFG", {"JFACTION=DEFER TIMEOUT=30", "DEFERJOBONFAILURE=TRUE FLUSHINTERVAL=INFINITY", "ANCHORINTERVAL=60 NODEFAILURE=FREE",
-               "MACHINE=cray"}},
+    {"NOTIFICATIONEVENTS",
+     {"ALL", "JOBFAILURE", "NODEDOWN BANKDOWN", "RESUNFILLED BANKHISTORY BANKDENIED"}},
+    {"RMCFG",
+     {"TYPE=EMBEDDED", "TYPE=SLURM SERVER=h:6820 KEY=/k USER=u PARTITION=p",
+      "POLL=30 PATIENCE=20 SACCT=TRUE USAGE=TRUE",
+      "MIRROR=TRUE CHARGE=FALSE TOKENLIFE=300 CONF=/c BIN=/usr/bin COMPLETIONS=/d"}},
+    {"AMCFG",
+     {"JFACTION=DEFER TIMEOUT=30", "DEFERJOBONFAILURE=TRUE FLUSHINTERVAL=INFINITY",
+      "ANCHORINTERVAL=60 NODEFAILURE=FREE", "MACHINE=cray"}},
     {"PEERCAP", {"HOLDS=3", "PROCSECONDS=1000", "HOLDS=0 PROCSECONDS=7", "HOLDS=1000000"}},
-    {"GRIDCFG", {"MAXLEASE=60 SHARE=30 MAXJOBWALLTIME=2:00:00", "MAXPROC=64 MAXPROCPERJOB=8 MINPRICE=0.5", "QDEF=lo QLIST=hi,lo",
-                 "USERLIST=alice,!bob ACCOUNTLIST=phys CLASSLIST=batch MAXAHEAD=1:00:00"}},
+    {"GRIDCFG",
+     {"MAXLEASE=60 SHARE=30 MAXJOBWALLTIME=2:00:00", "MAXPROC=64 MAXPROCPERJOB=8 MINPRICE=0.5",
+      "QDEF=lo QLIST=hi,lo",
+      "USERLIST=alice,!bob ACCOUNTLIST=phys CLASSLIST=batch MAXAHEAD=1:00:00"}},
     {"STAGEROOT", {"/data", "/data /scratch", "/a/b", "\"/x y\""}},
     {"STAGEHOSTS", {"a.example", "b.example c.example", "d", "*.example"}},
     {"STAGEBANDWIDTH", {"200M", "1G", "17", "5K"}},
@@ -316,8 +327,11 @@ static const struct {
     {"SCHEDCFG", {"MODE=NORMAL", "MODE=NORMAL", "MODE=NORMAL", "MODE=NORMAL"}},
     {"SIMFLAGS", {"IGNCLASS", "IGNQOS IGNFEATURES", "IGNQOS", "IGNFEATURES"}},
     {"TOPOLOGYFILE", {"/dev/null", "/dev/null", "/dev/null", "/dev/null"}},
-    {"NODECFG", {"PROCS=8 MEM=64G SWAP=1G DISK=10G SPEED=1.5 MAXLOAD=4", "PROCS=2 FEATURES=a,b NETWORK=ib PRIORITY=-5 NODETYPE=fat",
-                 "PRIORITYF='SPEED + .01*AMEM' ADDRESS=h PARTITION=old GRES=tape:2", "CLASS=batch:8 MAXJOB=2 MAXJOBPERUSER=1 MAXPROCPERUSER=4"}},
+    {"NODECFG",
+     {"PROCS=8 MEM=64G SWAP=1G DISK=10G SPEED=1.5 MAXLOAD=4",
+      "PROCS=2 FEATURES=a,b NETWORK=ib PRIORITY=-5 NODETYPE=fat",
+      "PRIORITYF='SPEED + .01*AMEM' ADDRESS=h PARTITION=old GRES=tape:2",
+      "CLASS=batch:8 MAXJOB=2 MAXJOBPERUSER=1 MAXPROCPERUSER=4"}},
 };
 
 static const char *site_sample_of (const struct conf_param *param)
@@ -338,7 +352,8 @@ static void put_site_table (struct strbuf *out, const struct conf_param *params)
             const char *sample = site_sample_of (params);
             bool nodes = strcmp (params->name, "NODECFG") == 0;
             strbuf_printf (out, "%s%s ", params->name,
-                           params->type == CONF_RECORD ? names[nodes ? draw (3) : 2 + draw (2)] : "");
+                           params->type == CONF_RECORD ? names[nodes ? draw (3) : 2 + draw (2)]
+                                                       : "");
             if (sample)
                 strbuf_puts (out, sample);
             else
@@ -355,8 +370,8 @@ struct site {
     struct strbuf text;
 };
 
-static const struct conf_param *const site_tables[] = {daemon_params, settings_params, settings_stage_params,
-                                                       settings_mode_params, nodeconf_params};
+static const struct conf_param *const site_tables[] = {
+    daemon_params, settings_params, settings_stage_params, settings_mode_params, nodeconf_params};
 
 static int site_show (const char *text, struct site *site)
 {
@@ -399,7 +414,8 @@ static void same_text (const char *name, const char *a, const char *b)
         fail_msg ("%s: '%s' is read back as '%s'", name, a ? a : "", b ? b : "");
 }
 
-static void same_list (const char *name, const char *const *a, const char *const *b, uint32_t a_count, uint32_t b_count)
+static void same_list (const char *name, const char *const *a, const char *const *b,
+                       uint32_t a_count, uint32_t b_count)
 {
     assert_int_equal (a_count, b_count);
     for (uint32_t i = 0; i < a_count; i++)
@@ -434,12 +450,32 @@ static const struct conf_param *attrs_of (const char *record)
 
 static void same_node (const struct nodeconf_node *x, const struct nodeconf_node *y)
 {
-    const char *const a[] = {x->name, x->features, x->networks, x->address, x->partition, x->type, x->gres, x->classes, x->priorityf};
-    const char *const b[] = {y->name, y->features, y->networks, y->address, y->partition, y->type, y->gres, y->classes, y->priorityf};
-    const int64_t m[] = {x->procs, x->mem_mb, x->swap_mb, x->disk_mb, x->speed_ppm, x->priority, x->max_jobs,
-                         x->max_jobs_per_user, x->max_procs_per_user, x->max_load_milli, x->has_priority};
-    const int64_t n[] = {y->procs, y->mem_mb, y->swap_mb, y->disk_mb, y->speed_ppm, y->priority, y->max_jobs,
-                         y->max_jobs_per_user, y->max_procs_per_user, y->max_load_milli, y->has_priority};
+    const char *const a[] = {x->name, x->features, x->networks, x->address,  x->partition,
+                             x->type, x->gres,     x->classes,  x->priorityf};
+    const char *const b[] = {y->name, y->features, y->networks, y->address,  y->partition,
+                             y->type, y->gres,     y->classes,  y->priorityf};
+    const int64_t m[] = {x->procs,
+                         x->mem_mb,
+                         x->swap_mb,
+                         x->disk_mb,
+                         x->speed_ppm,
+                         x->priority,
+                         x->max_jobs,
+                         x->max_jobs_per_user,
+                         x->max_procs_per_user,
+                         x->max_load_milli,
+                         x->has_priority};
+    const int64_t n[] = {y->procs,
+                         y->mem_mb,
+                         y->swap_mb,
+                         y->disk_mb,
+                         y->speed_ppm,
+                         y->priority,
+                         y->max_jobs,
+                         y->max_jobs_per_user,
+                         y->max_procs_per_user,
+                         y->max_load_milli,
+                         y->has_priority};
     same_list ("NODECFG", a, b, sizeof a / sizeof *a, sizeof b / sizeof *b);
     assert_memory_equal (m, n, sizeof m);
 }
@@ -457,7 +493,8 @@ static void same_settings (const struct settings *a, const struct settings *b)
     same_list ("META", a->metas, b->metas, a->meta_count, b->meta_count);
     assert_int_equal (a->group_count, b->group_count);
     for (uint32_t i = 0; i < a->group_count; i++)
-        same_list ("METAGROUP", a->groups[i].member, b->groups[i].member, a->groups[i].count, b->groups[i].count);
+        same_list ("METAGROUP", a->groups[i].member, b->groups[i].member, a->groups[i].count,
+                   b->groups[i].count);
     assert_int_equal (a->notify_events, b->notify_events);
     assert_int_equal (a->rm_type, b->rm_type);
     same_fields (attrs_of ("RMCFG"), a, b);
@@ -473,8 +510,10 @@ static void same_settings (const struct settings *a, const struct settings *b)
         same_text ("GRIDCFG", a->grids[i].meta, b->grids[i].meta);
         same_fields (attrs_of ("GRIDCFG"), &a->grids[i], &b->grids[i]);
     }
-    same_list ("STAGEROOT", a->stage.roots.item, b->stage.roots.item, a->stage.roots.count, b->stage.roots.count);
-    same_list ("STAGEHOSTS", a->stage.hosts.item, b->stage.hosts.item, a->stage.hosts.count, b->stage.hosts.count);
+    same_list ("STAGEROOT", a->stage.roots.item, b->stage.roots.item, a->stage.roots.count,
+               b->stage.roots.count);
+    same_list ("STAGEHOSTS", a->stage.hosts.item, b->stage.hosts.item, a->stage.hosts.count,
+               b->stage.hosts.count);
     assert_int_equal (a->stage.bandwidth, b->stage.bandwidth);
     assert_int_equal (a->stage.rate_min, b->stage.rate_min);
     assert_int_equal (a->mode.mode, b->mode.mode);

@@ -66,8 +66,12 @@ static inline struct req scene_req (uint32_t tasks, int32_t procs, int32_t mem_m
 static inline struct job_spec scene_job (uint64_t id, int64_t submit, int64_t limit,
                                          const struct req *req)
 {
-    struct job_spec spec = {.id = {id}, .submit = submit * S, .not_before = TIME_US_NONE,
-                            .walltime_limit = limit * S, .req_count = 1, .req = req};
+    struct job_spec spec = {.id = {id},
+                            .submit = submit * S,
+                            .not_before = TIME_US_NONE,
+                            .walltime_limit = limit * S,
+                            .req_count = 1,
+                            .req = req};
 
     for (int k = 0; k < CRED_KINDS; k++)
         spec.cred[k] = CRED_NONE;

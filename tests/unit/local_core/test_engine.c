@@ -43,8 +43,8 @@ static void run_it (struct run *r, uint64_t jobs)
     struct node_spec node = {.partition = 1, .speed_ppm = 1000000};
     uint32_t copies = NODES;
     struct err err = {0};
-    struct engine_setup setup = {.policy = r->policy, .node = &node, .node_copies = &copies,
-                                 .node_group_count = 1};
+    struct engine_setup setup = {
+        .policy = r->policy, .node = &node, .node_copies = &copies, .node_group_count = 1};
 
     node.configured.v[RES_PROCS] = 1;
     assert_int_equal (policy_seal (r->policy, &err), 0);

@@ -278,9 +278,9 @@ static void test_retry (void **state)
         scene_nodes (&s, 4, 1, 0);
         scene_submit (&s, 1, 2, 1000, 0);
         scene_pass (&s, 0);
-        assert_int_equal (cluster_job_requeue (s.c, (struct job_id){1}, (how == 1 ? 100 : 15) * S,
-                                               5 * S, &s.err),
-                          0);
+        assert_int_equal (
+            cluster_job_requeue (s.c, (struct job_id){1}, (how == 1 ? 100 : 15) * S, 5 * S, &s.err),
+            0);
         scene_submit (&s, 2, 3, 1000, 5);
         scene_pass (&s, 5);
         assert_false (scene_runs (&s, 2)); /* four are free, two of them kept */
@@ -329,8 +329,8 @@ static void test_no_retry (void **state)
         if (how == 2)
             assert_int_equal (cluster_job_preempt (s.c, (struct job_id){1}, 5 * S, &s.err), 0);
         else
-            assert_int_equal (
-                cluster_job_requeue (s.c, (struct job_id){1}, 15 * S, 5 * S, &s.err), 0);
+            assert_int_equal (cluster_job_requeue (s.c, (struct job_id){1}, 15 * S, 5 * S, &s.err),
+                              0);
         if (how == 2)
             assert_int_equal (
                 cluster_job_hold_set (s.c, (struct job_id){1}, HOLD_USER, 5 * S, &s.err), 0);
@@ -389,8 +389,8 @@ static void test_soft_promises (void **state)
         any->limits.active[LIMIT_HARD][LIMIT_JOB] = 2;
         scene_nodes (&s, 4, 1, 0);
         for (uint64_t id = 1; id <= 4; id++) {
-            struct job_spec job = scene_job (id, (int64_t)id, id == 1 ? 100 : 50,
-                                             id == 1 ? &four : &two);
+            struct job_spec job =
+                scene_job (id, (int64_t)id, id == 1 ? 100 : 50, id == 1 ? &four : &two);
             job.cred[CRED_USER] = id == 1 ? 1 : id < 4 ? 2 : 3;
             assert_int_equal (cluster_job_submit (s.c, &job, 0, &s.err), 0);
         }
@@ -414,13 +414,12 @@ static void test_soft_promises (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_pseudo_delay),
-        cmocka_unit_test (test_data), cmocka_unit_test (test_data_trickles), cmocka_unit_test (test_soft_hard),
-        cmocka_unit_test (test_soft_promises),
-        cmocka_unit_test (test_overrun),      cmocka_unit_test (test_refused),
-        cmocka_unit_test (test_nodes),        cmocka_unit_test (test_chunk),
-        cmocka_unit_test (test_greedy),       cmocka_unit_test (test_retry),
-        cmocka_unit_test (test_no_retry),
+        cmocka_unit_test (test_pseudo_delay),  cmocka_unit_test (test_data),
+        cmocka_unit_test (test_data_trickles), cmocka_unit_test (test_soft_hard),
+        cmocka_unit_test (test_soft_promises), cmocka_unit_test (test_overrun),
+        cmocka_unit_test (test_refused),       cmocka_unit_test (test_nodes),
+        cmocka_unit_test (test_chunk),         cmocka_unit_test (test_greedy),
+        cmocka_unit_test (test_retry),         cmocka_unit_test (test_no_retry),
         cmocka_unit_test (test_bad_jobs),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);

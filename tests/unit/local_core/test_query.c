@@ -15,8 +15,12 @@ static void busy (struct scene *s)
 
 static struct query ask (const struct req *req, int64_t duration)
 {
-    return (struct query){.req_count = 1, .req = req, .duration = duration * S,
-                          .from = TIME_US_NONE, .until = TIME_US_MAX, .queue = true};
+    return (struct query){.req_count = 1,
+                          .req = req,
+                          .duration = duration * S,
+                          .from = TIME_US_NONE,
+                          .until = TIME_US_MAX,
+                          .queue = true};
 }
 
 static void test_earliest (void **state)
@@ -49,8 +53,8 @@ static void test_earliest (void **state)
 static struct rsv_spec hold_spec (uint64_t id, enum rsv_kind kind, int64_t start, int64_t end,
                                   const struct req *req)
 {
-    return (struct rsv_spec){.id = {id}, .kind = kind, .start = start * S, .end = end * S,
-                             .req_count = 1, .req = req};
+    return (struct rsv_spec){
+        .id = {id}, .kind = kind, .start = start * S, .end = end * S, .req_count = 1, .req = req};
 }
 
 /* A courtesy hold at an exact slot: nobody gets its nodes, nobody is promised them. */
@@ -169,8 +173,7 @@ static void test_table (void **state)
 
     (void)state;
     busy (&s);
-    assert_int_equal (
-        query_table (s.c, size, 4, length, 2, 0, true, 10 * S, at, &s.err), 0);
+    assert_int_equal (query_table (s.c, size, 4, length, 2, 0, true, 10 * S, at, &s.err), 0);
     assert_int_equal (at[0], 10 * S);
     assert_int_equal (at[3], 10 * S);
     assert_int_equal (at[4], 100 * S);
@@ -232,8 +235,13 @@ static void more_licences_than_there_are (void **state)
     int32_t total[1] = {2};
     struct licence want = {0, 3};
     struct req req = scene_req (1, 1, 0);
-    struct query q = {.req_count = 1, .req = &req, .duration = 10 * S, .from = TIME_US_NONE,
-                      .until = TIME_US_MAX, .licence_count = 1, .licence = &want};
+    struct query q = {.req_count = 1,
+                      .req = &req,
+                      .duration = 10 * S,
+                      .from = TIME_US_NONE,
+                      .until = TIME_US_MAX,
+                      .licence_count = 1,
+                      .licence = &want};
     struct slot out;
     (void)state;
     scene_policy (&s);
@@ -288,9 +296,12 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (more_licences_than_there_are),
         cmocka_unit_test (test_hosts_after_more_nodes),
-        cmocka_unit_test (test_earliest), cmocka_unit_test (test_hold),
-        cmocka_unit_test (test_firm),     cmocka_unit_test (test_windows),
-        cmocka_unit_test (test_table),    cmocka_unit_test (test_reqs),
+        cmocka_unit_test (test_earliest),
+        cmocka_unit_test (test_hold),
+        cmocka_unit_test (test_firm),
+        cmocka_unit_test (test_windows),
+        cmocka_unit_test (test_table),
+        cmocka_unit_test (test_reqs),
         cmocka_unit_test (test_bad),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);

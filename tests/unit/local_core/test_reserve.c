@@ -265,10 +265,14 @@ static void test_gres (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_policies),    cmocka_unit_test (test_never),
-        cmocka_unit_test (test_buckets),     cmocka_unit_test (test_listed_only),
-        cmocka_unit_test (test_flags),       cmocka_unit_test (test_thresholds_of_time),
-        cmocka_unit_test (test_threshold_bypass), cmocka_unit_test (test_gres),
+        cmocka_unit_test (test_policies),
+        cmocka_unit_test (test_never),
+        cmocka_unit_test (test_buckets),
+        cmocka_unit_test (test_listed_only),
+        cmocka_unit_test (test_flags),
+        cmocka_unit_test (test_thresholds_of_time),
+        cmocka_unit_test (test_threshold_bypass),
+        cmocka_unit_test (test_gres),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -34,9 +34,15 @@ static int reserve_on (struct scene *s, uint64_t id, uint32_t first, uint32_t co
     struct req req = scene_req (count * tasks, 1, 0);
     struct placement item[16];
     struct allocation a = {count, item};
-    struct rsv_spec rsv = {.id = {id}, .kind = RSV_ADMIN, .start = start * S,
-                           .end = end < 0 ? TIME_US_MAX : end * S, .req_count = 1, .req = &req,
-                           .flags = flags, .acl_count = acls, .acl = acl};
+    struct rsv_spec rsv = {.id = {id},
+                           .kind = RSV_ADMIN,
+                           .start = start * S,
+                           .end = end < 0 ? TIME_US_MAX : end * S,
+                           .req_count = 1,
+                           .req = &req,
+                           .flags = flags,
+                           .acl_count = acls,
+                           .acl = acl};
 
     for (uint32_t i = 0; i < count; i++)
         item[i] = (struct placement){{first + i}, tasks, 0};
@@ -68,7 +74,7 @@ static void test_affinity (void **state)
 
     (void)state;
     special (&s);
-    submit (&s, 1, BOB, 2, 100); /* attracted: special first */
+    submit (&s, 1, BOB, 2, 100);  /* attracted: special first */
     submit (&s, 2, BILL, 2, 100); /* elsewhere while there is room */
     submit (&s, 3, EVE, 2, 100);  /* not admitted */
     submit (&s, 4, BILL, 2, 100);
@@ -138,10 +144,15 @@ static void test_overlap (void **state)
     struct acl_entry one[] = {user (BOB, AFFINITY_POSITIVE), user (JOHN, AFFINITY_POSITIVE)};
     struct acl_entry two[] = {user (JOHN, AFFINITY_POSITIVE), user (EVE, AFFINITY_POSITIVE)};
     struct who who = {.cred = {BOB, CRED_NONE, CRED_NONE, CRED_NONE, CRED_DEFAULT},
-                      .walltime = 50 * S, .procs = 2};
+                      .walltime = 50 * S,
+                      .procs = 2};
     struct req req = scene_req (2, 1, 0);
-    struct query q = {.req_count = 1, .req = &req, .duration = 50 * S, .from = 0,
-                      .until = TIME_US_MAX, .who = &who};
+    struct query q = {.req_count = 1,
+                      .req = &req,
+                      .duration = 50 * S,
+                      .from = 0,
+                      .until = TIME_US_MAX,
+                      .who = &who};
     struct slot slot;
 
     (void)state;
@@ -153,9 +164,9 @@ static void test_overlap (void **state)
         uint32_t user;
         int64_t from, start;
     } want[] = {
-        {BOB, 60, 60},   {BOB, 160, 400},  {BOB, 250, 400}, /* until 200 it may, not 160 + 50 */
-        {BOB, 150, 150}, {JOHN, 60, 60},   {JOHN, 180, 180}, {JOHN, 250, 250},
-        {EVE, 40, 40},   {EVE, 60, 300},   {EVE, 210, 300},  {BILL, 60, 400},
+        {BOB, 60, 60},   {BOB, 160, 400}, {BOB, 250, 400}, /* until 200 it may, not 160 + 50 */
+        {BOB, 150, 150}, {JOHN, 60, 60},  {JOHN, 180, 180}, {JOHN, 250, 250},
+        {EVE, 40, 40},   {EVE, 60, 300},  {EVE, 210, 300},  {BILL, 60, 400},
     };
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         who.cred[CRED_USER] = want[i].user;
@@ -181,8 +192,8 @@ static void test_acl (void **state)
         {.type = ACL_PROCS, .compare = ACL_LT, .affinity = AFFINITY_NEGATIVE, .value = 4}};
     struct acl_entry grid[] = {{.type = ACL_JOBATTR, .affinity = P, .value = JOBATTR_GRID}};
     struct rsv_spec rsv = {.id = {5}, .kind = RSV_ADMIN};
-    struct who who = {.cred = {BOB, 4, 9, 3, 2}, .walltime = 60 * S, .procs = 4,
-                      .attrs = JOBATTR_GRID};
+    struct who who = {
+        .cred = {BOB, 4, 9, 3, 2}, .walltime = 60 * S, .procs = 4, .attrs = JOBATTR_GRID};
     uint8_t affinity;
 
     (void)state;
@@ -371,9 +382,15 @@ static void test_firm (void **state)
     struct placement item = {{0}, 2, 0};
     struct allocation a = {1, &item};
     struct who who = {.cred = {EVE, CRED_NONE, CRED_NONE, CRED_NONE, CRED_DEFAULT},
-                      .walltime = 100 * S, .procs = 2};
-    struct rsv_spec part = {.id = {3}, .kind = RSV_COURTESY, .start = 100 * S, .end = 200 * S,
-                            .req_count = 1, .req = &two, .who = &who};
+                      .walltime = 100 * S,
+                      .procs = 2};
+    struct rsv_spec part = {.id = {3},
+                            .kind = RSV_COURTESY,
+                            .start = 100 * S,
+                            .end = 200 * S,
+                            .req_count = 1,
+                            .req = &two,
+                            .who = &who};
 
     (void)state;
     scene_policy (&s);
@@ -419,7 +436,8 @@ static void test_everywhere (void **state)
         struct acl_entry acl = user (BOB, AFFINITY_POSITIVE);
 
         scene_policy (&s);
-        s.policy->backfill_policy = (enum backfill_policy)(how % 3); /* FIRSTFIT, BESTFIT, GREEDY */
+        s.policy->backfill_policy =
+            (enum backfill_policy) (how % 3); /* FIRSTFIT, BESTFIT, GREEDY */
         s.policy->reservation_binding = how / 3 ? BINDING_LATE : BINDING_EARLY;
         scene_nodes (&s, 4, 1, 1000);
         assert_int_equal (reserve_on (&s, 7, 2, 2, 1, 0, 1000, &acl, 1, 0), 0);
@@ -464,12 +482,12 @@ static void test_move (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_affinity), cmocka_unit_test (test_neutral),
-        cmocka_unit_test (test_barred),   cmocka_unit_test (test_overlap),
-        cmocka_unit_test (test_acl),      cmocka_unit_test (test_part),
-        cmocka_unit_test (test_times),    cmocka_unit_test (test_named),
+        cmocka_unit_test (test_affinity),   cmocka_unit_test (test_neutral),
+        cmocka_unit_test (test_barred),     cmocka_unit_test (test_overlap),
+        cmocka_unit_test (test_acl),        cmocka_unit_test (test_part),
+        cmocka_unit_test (test_times),      cmocka_unit_test (test_named),
         cmocka_unit_test (test_single_use), cmocka_unit_test (test_firm),
-        cmocka_unit_test (test_windows),  cmocka_unit_test (test_everywhere),
+        cmocka_unit_test (test_windows),    cmocka_unit_test (test_everywhere),
         cmocka_unit_test (test_move),
     };
 

@@ -23,8 +23,8 @@ static void run_of (struct scene *s, uint64_t id, uint32_t tasks, uint32_t user,
 
 static void used (struct scene *s, uint64_t id, int64_t cpu_s, int64_t now)
 {
-    assert_int_equal (
-        cluster_job_used (s->c, (struct job_id){id}, cpu_s * S, -1, now * S, &s->err), 0);
+    assert_int_equal (cluster_job_used (s->c, (struct job_id){id}, cpu_s * S, -1, now * S, &s->err),
+                      0);
 }
 
 static void windows_are (struct scene *s, uint32_t user, int64_t now, double w0, double w1)

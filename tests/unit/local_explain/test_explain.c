@@ -90,8 +90,12 @@ static void a_verdict_for_each_node (void **state)
     struct req asks = scene_req (9, 2, 1000);
     struct placement at[3] = {{{0}, 4, 0}, {{1}, 3, 0}, {{2}, 4, 0}};
     struct allocation on[3] = {{1, &at[0]}, {1, &at[1]}, {1, &at[2]}};
-    struct rsv_spec rsv = {.id = {77}, .kind = RSV_COURTESY, .start = 500 * S, .end = 900 * S,
-                           .req_count = 1, .req = &soon};
+    struct rsv_spec rsv = {.id = {77},
+                           .kind = RSV_COURTESY,
+                           .start = 500 * S,
+                           .end = 900 * S,
+                           .req_count = 1,
+                           .req = &soon};
     (void)state;
     scene_policy (&s);
     scene_nodes (&s, 8, 4, 4000);
@@ -163,8 +167,8 @@ static void priority_by_its_parts (void **state)
     assert_true (parts.sub[PRIO_QUEUETIME] == 20);
     assert_true (parts.component[PRIO_SERV] == 60);
     assert_int_equal (parts.priority, 60);
-    assert_int_equal (cluster_job_system_priority_set (s.c, (struct job_id){2}, 7, true, 600 * S,
-                                                       &s.err), 0);
+    assert_int_equal (
+        cluster_job_system_priority_set (s.c, (struct job_id){2}, 7, true, 600 * S, &s.err), 0);
     assert_int_equal (explain_job (s.c, (struct job_id){2}, &job, &s.err), 0);
     assert_true (job.system_absolute);
     assert_int_equal (job.system_priority, 7);

@@ -29,7 +29,8 @@ static void on_request (struct evhttp_request *request, void *arg)
     struct evbuffer *in = evhttp_request_get_input_buffer (request);
     struct strbuf sent = STRBUF_INIT, body = STRBUF_INIT;
     size_t len = evbuffer_get_length (in);
-    fake->token = evhttp_find_header (evhttp_request_get_input_headers (request), "X-SLURM-USER-TOKEN");
+    fake->token =
+        evhttp_find_header (evhttp_request_get_input_headers (request), "X-SLURM-USER-TOKEN");
     strbuf_append (&sent, evbuffer_pullup (in, -1), len);
     int status =
         fake->answer (fake->arg, method_name (evhttp_request_get_command (request)),

@@ -51,9 +51,14 @@ static void open_rm (struct fixture *f)
 {
     struct err err = {0};
     struct rm_embedded_config config = {
-        .base = f->base, .job_dir = f->dir, .supervise_path = NUI_SUPERVISE,
-        .kill_grace = US_PER_S / 5, .cgroups = true, .cgroup_name = "nui-test",
-        .on_event = on_event, .arg = f,
+        .base = f->base,
+        .job_dir = f->dir,
+        .supervise_path = NUI_SUPERVISE,
+        .kill_grace = US_PER_S / 5,
+        .cgroups = true,
+        .cgroup_name = "nui-test",
+        .on_event = on_event,
+        .arg = f,
     };
     if (rm_embedded_create (&config, &f->rm, &err) != 0)
         fail_msg ("%s", err.text);
@@ -65,7 +70,7 @@ static int setup (void **state)
     snprintf (f->dir, sizeof f->dir, "/tmp/nui-test-rm-XXXXXX");
     assert_non_null (mkdtemp (f->dir));
     chmod (f->dir, 0700); /* the adapter lets jobs pass through it */
-    umask (077); /* as a careful administrator's: must not reach the job's path */
+    umask (077);          /* as a careful administrator's: must not reach the job's path */
     snprintf (f->account, sizeof f->account, "%s",
               geteuid () == 0 ? "nobody" : getpwuid (geteuid ())->pw_name);
     f->base = event_base_new ();
@@ -121,10 +126,21 @@ static int start_as (struct fixture *f, const char *id, const char *script, dura
     static const char *const arg[] = {"one", "two words"};
     static const char *const env[] = {"COLOUR=deep blue", "NUI_JOBID=t.1", "NUI_TASKS=3"};
     struct rm_job job = {
-        .job_id = id, .local_account = account, .start = at, .walltime = walltime,
-        .host_count = 2, .host = host, .host_tasks = tasks, .procs = 3, .memory_mb = 512,
-        .script = script, .script_len = strlen (script), .arg_count = 2, .arg = arg,
-        .env_count = 3, .env = env,
+        .job_id = id,
+        .local_account = account,
+        .start = at,
+        .walltime = walltime,
+        .host_count = 2,
+        .host = host,
+        .host_tasks = tasks,
+        .procs = 3,
+        .memory_mb = 512,
+        .script = script,
+        .script_len = strlen (script),
+        .arg_count = 2,
+        .arg = arg,
+        .env_count = 3,
+        .env = env,
     };
     return f->rm.ops->start (f->rm.self, &job, err);
 }
@@ -206,7 +222,8 @@ static void files_brought_before (void **state)
 {
     static const uint32_t tasks[] = {1};
     static const char *const host[] = {"alpha01"};
-    static const char script[] = "#!/bin/sh\ncat data; [ -O data ] && echo mine; ls script nodefile\n";
+    static const char script[] =
+        "#!/bin/sh\ncat data; [ -O data ] && echo mine; ls script nodefile\n";
     struct fixture *f = *state;
     char out[256];
     dir_make (f, ".stage");
@@ -217,9 +234,15 @@ static void files_brought_before (void **state)
     file_make (f, ".new-t.2/work/data");
     for (int i = 1; i <= 2; i++) {
         struct err err = {0};
-        struct rm_job job = {.job_id = i == 1 ? "t.1" : "t.2", .local_account = f->account,
-                             .walltime = 60 * US_PER_S, .host_count = 1, .host = host, .host_tasks = tasks,
-                             .procs = 1, .script = script, .script_len = sizeof script - 1,
+        struct rm_job job = {.job_id = i == 1 ? "t.1" : "t.2",
+                             .local_account = f->account,
+                             .walltime = 60 * US_PER_S,
+                             .host_count = 1,
+                             .host = host,
+                             .host_tasks = tasks,
+                             .procs = 1,
+                             .script = script,
+                             .script_len = sizeof script - 1,
                              .staged = i == 1 ? ".stage/one" : ".stage/two"};
         if (f->rm.ops->start (f->rm.self, &job, &err) != 0)
             fail_msg ("%s", err.text);
@@ -260,11 +283,12 @@ static void mistakes_are_named (void **state)
     snprintf (script, sizeof script, "#! %s -x\n", path);
     const struct {
         const char *script, *says;
-    } tried[] = {{"#!/no/such/interpreter\n", "names /no/such/interpreter, which does not exist here"},
-                 {"#!/bin/bsah -e\necho\n", "names /bin/bsah, which does not exist here"},
-                 {"#!/etc\n", "names /etc, which is a directory"},
-                 {script, "which the account may not execute"},
-                 {"\177ELF\001\001\001 of another machine", "another kind of machine"}};
+    } tried[] = {
+        {"#!/no/such/interpreter\n", "names /no/such/interpreter, which does not exist here"},
+        {"#!/bin/bsah -e\necho\n", "names /bin/bsah, which does not exist here"},
+        {"#!/etc\n", "names /etc, which is a directory"},
+        {script, "which the account may not execute"},
+        {"\177ELF\001\001\001 of another machine", "another kind of machine"}};
     for (int i = 0; i < (int)(sizeof tried / sizeof *tried); i++) {
         char id[16];
         snprintf (id, sizeof id, "t.%d", 400 + i);
@@ -369,10 +393,11 @@ static void term_comes_once (void **state)
     struct fixture *f = *state;
     struct err err = {0};
     char out[4096] = "";
-    start (f, "t.15",
-           "#!/bin/sh\ni=0\nwhile [ $i -lt 30 ]; do i=$((i+1))\n"
-           "sh -c 'trap \"echo $0.\" TERM; echo $0 ready; while :; do sleep 0.01; done' $i & done\nwait\n",
-           60 * US_PER_S);
+    start (
+        f, "t.15",
+        "#!/bin/sh\ni=0\nwhile [ $i -lt 30 ]; do i=$((i+1))\n"
+        "sh -c 'trap \"echo $0.\" TERM; echo $0 ready; while :; do sleep 0.01; done' $i & done\nwait\n",
+        60 * US_PER_S);
     for (int i = 0; times (out, "ready") < PROCESSES; i++) {
         assert_true (i < 6000);
         usleep (5000);
@@ -396,7 +421,8 @@ static void cancel_before_its_moment (void **state)
     struct fixture *f = *state;
     struct err err = {0};
     assert_int_equal (start_as (f, "t.9", "#!/bin/sh\necho ran\n", 60 * US_PER_S,
-                                clock_now_us () + 3600 * US_PER_S, f->account, &err), 0);
+                                clock_now_us () + 3600 * US_PER_S, f->account, &err),
+                      0);
     /* At once: TERM must not be lost while the supervisor is still coming up. */
     assert_int_equal (f->rm.ops->cancel (f->rm.self, "t.9", 0, &err), 0);
     wait_for (f, &f->ended, 1);
@@ -497,9 +523,15 @@ static int start_marked (struct fixture *f, const char *mark, const char *script
 {
     static const char *const host[] = {"alpha01"};
     static const uint32_t tasks[] = {1};
-    struct rm_job job = {.job_id = "t.21", .mark = mark, .local_account = f->account,
-                         .walltime = 60 * US_PER_S, .host_count = 1, .host = host,
-                         .host_tasks = tasks, .procs = 1, .script = script,
+    struct rm_job job = {.job_id = "t.21",
+                         .mark = mark,
+                         .local_account = f->account,
+                         .walltime = 60 * US_PER_S,
+                         .host_count = 1,
+                         .host = host,
+                         .host_tasks = tasks,
+                         .procs = 1,
+                         .script = script,
                          .script_len = strlen (script)};
     return f->rm.ops->start (f->rm.self, &job, err);
 }
@@ -515,7 +547,8 @@ static void another_jobs_directory_is_set_aside (void **state)
     wait_for (f, &f->ended, 1);
     assert_int_equal (start_marked (f, "aaaa1111", "#!/bin/sh\n", &err), ERR_EXISTS);
     assert_int_equal (f->rm.ops->adopt (f->rm.self, "t.21", 0, "bbbb2222", &err), ERR_NOT_FOUND);
-    assert_int_equal (f->rm.ops->output_open (f->rm.self, "t.21", 0, "bbbb2222", "stdout", &err), -1);
+    assert_int_equal (f->rm.ops->output_open (f->rm.self, "t.21", 0, "bbbb2222", "stdout", &err),
+                      -1);
     assert_int_equal (err.code, ERR_NOT_FOUND);
     dir_make (f, "t.21.checkpoint");
     assert_int_equal (start_marked (f, "bbbb2222", "#!/bin/sh\necho second; exit 4\n", &err), 0);
@@ -524,7 +557,8 @@ static void another_jobs_directory_is_set_aside (void **state)
     int fd = f->rm.ops->output_open (f->rm.self, "t.21", 0, "bbbb2222", "stdout", &err);
     assert_true (fd >= 0 && read (fd, out, sizeof out) == 7 && memcmp (out, "second\n", 7) == 0);
     close (fd);
-    assert_int_equal (f->rm.ops->output_open (f->rm.self, "t.21", 0, "aaaa1111", "stdout", &err), -1);
+    assert_int_equal (f->rm.ops->output_open (f->rm.self, "t.21", 0, "aaaa1111", "stdout", &err),
+                      -1);
     snprintf (path, sizeof path, "%s/t.21.aside-1/work/stdout", f->dir);
     assert_int_equal (access (path, F_OK), 0);
     snprintf (path, sizeof path, "%s/t.21.checkpoint.aside-1", f->dir);
@@ -575,12 +609,13 @@ static void what_a_thread_forked_stops (void **state)
 {
     struct fixture *f = *state;
     struct err err = {0};
-    start (f, "t.22",
-           "#!/bin/sh\nexport NUI_MARK=thread\nexec python3 -c \"\n"
-           "import subprocess, threading, time\n"
-           "def go():\n subprocess.Popen(['sleep', '300'], start_new_session=True); print('ready', flush=True); time.sleep(300)\n"
-           "threading.Thread(target=go).start()\n\"\n",
-           60 * US_PER_S);
+    start (
+        f, "t.22",
+        "#!/bin/sh\nexport NUI_MARK=thread\nexec python3 -c \"\n"
+        "import subprocess, threading, time\n"
+        "def go():\n subprocess.Popen(['sleep', '300'], start_new_session=True); print('ready', flush=True); time.sleep(300)\n"
+        "threading.Thread(target=go).start()\n\"\n",
+        60 * US_PER_S);
     wait_for (f, &f->started, 1);
     char out[64] = "";
     for (int i = 0; !strstr (out, "ready"); i++) {
@@ -735,8 +770,12 @@ static void rlimits_where_no_cgroup_is (void **state)
 {
     struct fixture *f = *state;
     struct err err = {0};
-    struct rm_embedded_config config = {.base = f->base, .job_dir = f->dir, .supervise_path = NUI_SUPERVISE,
-                                        .kill_grace = US_PER_S / 5, .on_event = on_event, .arg = f};
+    struct rm_embedded_config config = {.base = f->base,
+                                        .job_dir = f->dir,
+                                        .supervise_path = NUI_SUPERVISE,
+                                        .kill_grace = US_PER_S / 5,
+                                        .on_event = on_event,
+                                        .arg = f};
     char out[4096], most[64];
     f->rm.ops->destroy (f->rm.self);
     assert_int_equal (rm_embedded_create (&config, &f->rm, &err), 0);
@@ -747,8 +786,10 @@ static void rlimits_where_no_cgroup_is (void **state)
     const char *processes = strstr (out, "Max processes");
     assert_non_null (processes); /* 1024 for each processor, beside what the account has */
     assert_in_range (strtoul (processes + strlen ("Max processes"), NULL, 10), 3072, 3072 + 1000);
-    assert_non_null (strstr (out, "Max cpu time              183 ")); /* three processors for 61 s */
-    start (f, "t.31", "#!/bin/sh\nhead -c 700000000 /dev/zero | tail -c 650000000 >/dev/null\n", 60 * US_PER_S);
+    assert_non_null (
+        strstr (out, "Max cpu time              183 ")); /* three processors for 61 s */
+    start (f, "t.31", "#!/bin/sh\nhead -c 700000000 /dev/zero | tail -c 650000000 >/dev/null\n",
+           60 * US_PER_S);
     wait_for (f, &f->ended, 2);
     assert_int_not_equal (f->end.exit_code, 0);
 }
@@ -777,7 +818,8 @@ static void no_rlimits_where_a_cgroup_is (void **state)
 {
     struct fixture *f = *state;
     const char *const once[] = {"launched", "started", "status", "lock", "work/stdout"};
-    const char *const file[] = {"memory.max", "memory.oom.group", "cpu.max", "pids.max", "cgroup.procs"};
+    const char *const file[] = {"memory.max", "memory.oom.group", "cpu.max", "pids.max",
+                                "cgroup.procs"};
     char out[4096], dir[200], path[300], cgroup[200], command[800];
     limits_of (f, "t.32", out, sizeof out);
     snprintf (dir, sizeof dir, "%s/t.32", f->dir);
@@ -798,7 +840,8 @@ static void no_rlimits_where_a_cgroup_is (void **state)
     assert_null (strstr (out, "536870912"));
     const char *processes = strstr (out, "Max processes");
     assert_non_null (processes);
-    unsigned long most = strtoul (processes + strlen ("Max processes"), NULL, 10); /* 0: unlimited */
+    unsigned long most =
+        strtoul (processes + strlen ("Max processes"), NULL, 10); /* 0: unlimited */
     assert_true (most == 0 || most > 3072 + 1000);
     assert_null (strstr (out, "Max cpu time              183 "));
     assert_non_null (strstr (out, "Max data size"));
@@ -808,14 +851,31 @@ int main (void)
 {
 #define T(name) cmocka_unit_test_setup_teardown (name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T (files_brought_before), T (runs_and_exits), T (exit_code_and_plain_shell), T (killed_by_signal),
-        T (mistakes_are_named), T (limit_kills_what_ignores_term), T (limit_term_is_enough),
-        T (leftovers_end_with_the_job), T (cancel_running), T (term_comes_once), T (cancel_before_its_moment),
-        T (starts_at_the_moment), T (signal_is_delivered), T (adopted_by_a_new_adapter),
-        T (never_twice), T (lost_supervisor_is_a_node_failure), T (lost_while_nobody_looked),
-        T (accounts_are_checked), T (output_that_is_a_link_is_not_read), T (no_descriptor_leaks),
-        T (processor_time), T (another_jobs_directory_is_set_aside), T (what_a_thread_forked_stops),
-        T (rlimits_where_no_cgroup_is), T (no_rlimits_where_a_cgroup_is),
+        T (files_brought_before),
+        T (runs_and_exits),
+        T (exit_code_and_plain_shell),
+        T (killed_by_signal),
+        T (mistakes_are_named),
+        T (limit_kills_what_ignores_term),
+        T (limit_term_is_enough),
+        T (leftovers_end_with_the_job),
+        T (cancel_running),
+        T (term_comes_once),
+        T (cancel_before_its_moment),
+        T (starts_at_the_moment),
+        T (signal_is_delivered),
+        T (adopted_by_a_new_adapter),
+        T (never_twice),
+        T (lost_supervisor_is_a_node_failure),
+        T (lost_while_nobody_looked),
+        T (accounts_are_checked),
+        T (output_that_is_a_link_is_not_read),
+        T (no_descriptor_leaks),
+        T (processor_time),
+        T (another_jobs_directory_is_set_aside),
+        T (what_a_thread_forked_stops),
+        T (rlimits_where_no_cgroup_is),
+        T (no_rlimits_where_a_cgroup_is),
     };
     cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -20,13 +20,13 @@ static void token_is_a_jwt (void **state)
     (void)state;
     for (int i = 0; i < 32; i++)
         key[i] = (unsigned char)i;
-    assert_int_equal (slurm_jwt_make (key, sizeof key, "root", 1795268323 * US_PER_S, 600 * US_PER_S,
-                                      token, &err), 0);
+    assert_int_equal (slurm_jwt_make (key, sizeof key, "root", 1795268323 * US_PER_S,
+                                      600 * US_PER_S, token, &err),
+                      0);
     /* As Python's hmac and base64 make it. */
-    assert_string_equal (token,
-                         "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9."
-                         "eyJleHAiOjE3OTUyNjg5MjMsImlhdCI6MTc5NTI2ODMyMywic3VuIjoicm9vdCJ9."
-                         "DOHxF20JF703PnxhIWJyqRpAq2fL84qrhFnMkQY3ZyU");
+    assert_string_equal (token, "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9."
+                                "eyJleHAiOjE3OTUyNjg5MjMsImlhdCI6MTc5NTI2ODMyMywic3VuIjoicm9vdCJ9."
+                                "DOHxF20JF703PnxhIWJyqRpAq2fL84qrhFnMkQY3ZyU");
     assert_int_equal (slurm_jwt_make (key, sizeof key, "a\"b", 0, 1, token, &err), ERR_INVALID);
     assert_int_equal (slurm_jwt_make (key, 0, "root", 0, 1, token, &err), ERR_INVALID);
 }
@@ -69,7 +69,8 @@ static void answers_come_in_pieces (void **state)
         for (size_t at = 0; at < sizeof answer - 1; at += piece) {
             size_t left = sizeof answer - 1 - at;
             assert_int_equal (slurm_split_feed (&split, answer + at, left < piece ? left : piece,
-                                                on_object, &got, &err), 0);
+                                                on_object, &got, &err),
+                              0);
         }
         assert_true (split.done);
         assert_int_equal (got.jobs, 3);
@@ -94,8 +95,9 @@ static void answers_that_are_none (void **state)
         struct got got = {0};
         struct err err = {0};
         slurm_split_init (&split);
-        assert_int_equal (slurm_split_feed (&split, cases[i].text, strlen (cases[i].text), on_object,
-                                            &got, &err), cases[i].rc);
+        assert_int_equal (
+            slurm_split_feed (&split, cases[i].text, strlen (cases[i].text), on_object, &got, &err),
+            cases[i].rc);
         assert_false (split.done);
         slurm_split_free (&split);
     }
@@ -164,17 +166,19 @@ static void a_job_that_runs (void **state)
     struct err err = {0};
     (void)state;
     assert_int_equal (
-        parse ("{\"job_id\":6,\"array_job_id\":4,\"array_task_id\":2,\"job_state\":\"RUNNING\","
-               "\"partition\":\"nui\",\"submit_time\":5,\"user_name\":\"games\",\"node_count\":2,"
-               "\"cpus\":6,\"priority\":0,\"nodes\":\"n[5-6]\",\"start_time\":7,"
-               "\"job_resources\":{\"allocated_nodes\":["
-               "{\"nodename\":\"n5\",\"sockets\":{\"0\":{\"cores\":{\"0\":\"allocated\",\"1\":\"allocated\"}}}},"
-               "{\"nodename\":\"n6\",\"sockets\":{\"0\":{\"cores\":{\"0\":\"allocated\"}}}}]}}",
-               arena, &seen, &err), 0);
+        parse (
+            "{\"job_id\":6,\"array_job_id\":4,\"array_task_id\":2,\"job_state\":\"RUNNING\","
+            "\"partition\":\"nui\",\"submit_time\":5,\"user_name\":\"games\",\"node_count\":2,"
+            "\"cpus\":6,\"priority\":0,\"nodes\":\"n[5-6]\",\"start_time\":7,"
+            "\"job_resources\":{\"allocated_nodes\":["
+            "{\"nodename\":\"n5\",\"sockets\":{\"0\":{\"cores\":{\"0\":\"allocated\",\"1\":\"allocated\"}}}},"
+            "{\"nodename\":\"n6\",\"sockets\":{\"0\":{\"cores\":{\"0\":\"allocated\"}}}}]}}",
+            arena, &seen, &err),
+        0);
     assert_string_equal (seen.native.rm_id, "4_2");
     assert_int_equal (seen.number, 6);
     assert_int_equal (seen.native.start, 7 * US_PER_S);
-    assert_string_equal (seen.native.placement, "n5:4,n6:2"); /* two threads of a core */
+    assert_string_equal (seen.native.placement, "n5:4,n6:2");       /* two threads of a core */
     assert_false (seen.native.held_user || seen.native.held_admin); /* the guard is no hold */
     arena_destroy (arena);
 }
@@ -202,7 +206,8 @@ static void fields_that_are_wrong_are_named (void **state)
     (void)state;
     broken ("\"job_state\":\"PENDING\",", "", "job 1 has no field \"job_state\"");
     broken ("\"cpus\":8", "\"cpus\":\"8\"", "field \"cpus\" of job 1 is a text, wanted a number");
-    broken ("\"user_name\":\"games\"", "\"user_name\":7", "field \"user_name\" of job 1 is a number");
+    broken ("\"user_name\":\"games\"", "\"user_name\":7",
+            "field \"user_name\" of job 1 is a number");
     broken ("\"PENDING\"", "\"DREAMING\"", "the state \"DREAMING\"");
     broken ("\"job_id\":1,", "", "a job has no field \"job_id\"");
     broken ("\"time_limit\":5", "\"time_limit\":{\"set\":true}", "holds no number");
@@ -215,10 +220,11 @@ static void ends_are_told_apart (void **state)
         int32_t status;
         enum rm_end end;
         int32_t code;
-    } cases[] = {{"COMPLETED", 0, RM_END_EXITED, 0},      {"FAILED", 768, RM_END_EXITED, 3},
-                 {"FAILED", 11, RM_END_SIGNALLED, 139},   {"CANCELLED", 15, RM_END_CANCELLED, 143},
-                 {"TIMEOUT", 0, RM_END_TIMEOUT, 0},       {"NODE_FAIL", 0, RM_END_NODE_FAILURE, 0},
-                 {"OUT_OF_MEMORY", 0, RM_END_SIGNALLED, 137}};
+    } cases[] = {
+        {"COMPLETED", 0, RM_END_EXITED, 0},         {"FAILED", 768, RM_END_EXITED, 3},
+        {"FAILED", 11, RM_END_SIGNALLED, 139},      {"CANCELLED", 15, RM_END_CANCELLED, 143},
+        {"TIMEOUT", 0, RM_END_TIMEOUT, 0},          {"NODE_FAIL", 0, RM_END_NODE_FAILURE, 0},
+        {"OUT_OF_MEMORY", 0, RM_END_SIGNALLED, 137}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct rm_status status = {0};
@@ -251,20 +257,23 @@ static void nodes (void **state)
     static const struct {
         const char *state, *flags;
         enum rm_node_state want;
-    } cases[] = {{"idle", "", RM_NODE_UP},     {"mixed", "", RM_NODE_UP},
-                 {"idle", "\"DRAIN\"", RM_NODE_DRAINED}, {"down", "", RM_NODE_DOWN},
+    } cases[] = {{"idle", "", RM_NODE_UP},
+                 {"mixed", "", RM_NODE_UP},
+                 {"idle", "\"DRAIN\"", RM_NODE_DRAINED},
+                 {"down", "", RM_NODE_DOWN},
                  {"idle", "\"NOT_RESPONDING\"", RM_NODE_DOWN}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[600];
         struct err err = {0};
-        snprintf (text, sizeof text,
-                  "{\"name\":\"n8\",\"state\":\"%s\",\"state_flags\":[%s],\"reason\":\"disk errors\","
-                  "\"cpus\":4,\"real_memory\":16000,\"temporary_disk\":0,\"weight\":2,"
-                  "\"active_features\":\"big,amd\",\"gres\":\"gpu:2\",\"cpu_load\":876,"
-                  "\"free_memory\":4000,"
-                  "\"partitions\":[\"batch\",\"nui\",\"debug\"],\"address\":\"127.0.0.1\"}",
-                  cases[i].state, cases[i].flags);
+        snprintf (
+            text, sizeof text,
+            "{\"name\":\"n8\",\"state\":\"%s\",\"state_flags\":[%s],\"reason\":\"disk errors\","
+            "\"cpus\":4,\"real_memory\":16000,\"temporary_disk\":0,\"weight\":2,"
+            "\"active_features\":\"big,amd\",\"gres\":\"gpu:2\",\"cpu_load\":876,"
+            "\"free_memory\":4000,"
+            "\"partitions\":[\"batch\",\"nui\",\"debug\"],\"address\":\"127.0.0.1\"}",
+            cases[i].state, cases[i].flags);
         json_t *object = json_loads (text, 0, NULL);
         struct slurm_node *node = slurm_parse_node (object, "nui", &err);
         assert_non_null (node);
@@ -278,7 +287,8 @@ static void nodes (void **state)
     }
     struct err err = {0};
     json_t *object = json_loads ("{\"name\":\"n8\",\"state\":\"idle\",\"cpus\":4,\"real_memory\":1,"
-                                 "\"state_flags\":[\"NOT_RESPONDING\"],\"reason\":\"\"}", 0, NULL);
+                                 "\"state_flags\":[\"NOT_RESPONDING\"],\"reason\":\"\"}",
+                                 0, NULL);
     struct slurm_node *silent = slurm_parse_node (object, "nui", &err);
     assert_string_equal (silent->node.reason, "NOT_RESPONDING");
     slurm_node_free (silent);

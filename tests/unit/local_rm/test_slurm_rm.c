@@ -33,11 +33,11 @@ struct world {
     int since, openapi_status;
     const char *openapi; /* NULL: of versions */
     struct strbuf good[LISTS];
-    int status[LISTS];       /* 0: 200 */
-    const char *bad[LISTS];  /* said instead; NULL: the good one */
-    int status_since[LISTS]; /* of requests with update_time; 0: as without */
-    char asked[64];          /* last version */
-    char token[1024];        /* last one */
+    int status[LISTS];        /* 0: 200 */
+    const char *bad[LISTS];   /* said instead; NULL: the good one */
+    int status_since[LISTS];  /* of requests with update_time; 0: as without */
+    char asked[64];           /* last version */
+    char token[1024];         /* last one */
     unsigned tokens, expired; /* different ones; requests with one that was not good any more */
     unsigned count[LISTS], count_since[LISTS];
     /* what the adapter tells */
@@ -47,11 +47,11 @@ struct world {
         enum rm_end end;
         time_us submit, start, end_at;
     } end[4];
-    bool bind_again; /* a requeued job, as its next incarnation */
+    bool bind_again;      /* a requeued job, as its next incarnation */
     bool held, suspended; /* as told last */
     unsigned suspensions;
     char asked_for[512]; /* last "POST job/1 {…}" or "DELETE job/1 " */
-    char told[4096]; /* " 1 2 3_0": natives in order */
+    char told[4096];     /* " 1 2 3_0": natives in order */
 };
 
 /* Of {"iat":…,"exp":…,"sun":…}, the middle part of a token. */
@@ -144,7 +144,8 @@ static void on_event (void *arg, const struct rm_event *event)
         w->end[w->ended++].submit = event->submit;
         if (w->bind_again && event->status->end == RM_END_REQUEUED)
             assert_int_equal (w->rm.ops->bind (w->rm.self, "2", event->submit, "alpha.7",
-                                               event->incarnation + 1, 0, NULL), 0);
+                                               event->incarnation + 1, 0, NULL),
+                              0);
     }
     for (uint32_t i = 0; event->kind == RM_EVENT_NATIVE && i < event->native_count; i++) {
         size_t len = strlen (w->told);
@@ -456,7 +457,8 @@ static void a_token_is_renewed_before_it_expires (void **state)
 /* From now on Slurm says so of one of the recorded jobs (1 to 4), and of the others what it always said. */
 static void job_says (struct world *w, int number, const char *state, json_t *fields)
 {
-    json_t *jobs = fake_slurm_recorded ("jobs-38"), *job = json_array_get (jobs, (size_t)number - 1);
+    json_t *jobs = fake_slurm_recorded ("jobs-38"),
+           *job = json_array_get (jobs, (size_t)number - 1);
     json_object_set_new (job, "job_state", json_string (state));
     json_object_update (job, fields);
     strbuf_clear (&w->good[JOBS]);
@@ -482,19 +484,22 @@ static void what_happens_there_is_told_by_the_next_look (void **state)
     UNTIL (w, fresh (w));
     assert_int_equal (w->rm.ops->bind (w->rm.self, "1", first, "alpha.6", 1, 0, NULL), 0);
     assert_int_equal (w->rm.ops->bind (w->rm.self, "2", first, "alpha.7", 1, 0, NULL), 0);
-    UNTIL (w, w->started == 1 && strstr (w->asked_for, "job/2 ")); /* held, lest it be requeued unseen */
+    UNTIL (w, w->started == 1 &&
+                  strstr (w->asked_for, "job/2 ")); /* held, lest it be requeued unseen */
     unsigned looks = w->count[JOBS];
     UNTIL (w, w->count[JOBS] >= looks + 2);
     assert_true (w->held);
     job_says (w, 1, "PENDING", json_pack ("{s:i}", "priority", 100));
     BY_THE_NEXT_LOOK (w, !w->held);
-    job_says (w, 1, "PENDING", json_pack ("{s:i, s:s}", "priority", 0, "state_reason", "JobHeldAdmin"));
+    job_says (w, 1, "PENDING",
+              json_pack ("{s:i, s:s}", "priority", 0, "state_reason", "JobHeldAdmin"));
     BY_THE_NEXT_LOOK (w, w->held);
     job_says (w, 2, "SUSPENDED", json_object ());
     BY_THE_NEXT_LOOK (w, w->suspensions == 1 && w->suspended);
     job_says (w, 2, "RUNNING", json_object ());
     BY_THE_NEXT_LOOK (w, w->suspensions == 2 && !w->suspended);
-    job_says (w, 2, "PENDING", json_pack ("{s:i, s:i}", "restart_cnt", 1, "submit_time", 1795290700));
+    job_says (w, 2, "PENDING",
+              json_pack ("{s:i, s:i}", "restart_cnt", 1, "submit_time", 1795290700));
     BY_THE_NEXT_LOOK (w, w->ended == 1 && w->end[0].end == RM_END_REQUEUED);
     job_says (w, 1, "CANCELLED", json_object ());
     BY_THE_NEXT_LOOK (w, w->ended == 2 && w->end[1].end == RM_END_CANCELLED);
@@ -592,8 +597,10 @@ int main (void)
         cmocka_unit_test_setup_teardown (what_the_api_does_not_have_is_not_asked, setup, teardown),
         cmocka_unit_test_setup_teardown (a_look_that_breaks_off, setup, teardown),
         cmocka_unit_test_setup_teardown (a_token_is_renewed_before_it_expires, setup, teardown),
-        cmocka_unit_test_setup_teardown (what_happens_there_is_told_by_the_next_look, setup, teardown),
-        cmocka_unit_test_setup_teardown (what_is_asked_for_here_is_sent_before_the_next_look, setup, teardown),
+        cmocka_unit_test_setup_teardown (what_happens_there_is_told_by_the_next_look, setup,
+                                         teardown),
+        cmocka_unit_test_setup_teardown (what_is_asked_for_here_is_sent_before_the_next_look, setup,
+                                         teardown),
         cmocka_unit_test_setup_teardown (another_states_job_is_not_taken, setup, teardown),
         cmocka_unit_test_setup_teardown (requeued_and_ended_in_one_look, setup, teardown),
         cmocka_unit_test_setup_teardown (a_node_died_while_nobody_looked, setup, teardown),

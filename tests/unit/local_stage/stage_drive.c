@@ -194,8 +194,8 @@ static void run (char **w)
         files_clear ();
     } else if (strcmp (w[0], "estimate") == 0) {
         struct stage_batch batch = batch_of (w[1], w[2], w[3], w[4]);
-        int rc = stage_estimate (stage, &batch, strtoll (w[5], NULL, 10) * 1000, on_estimate,
-                                 NULL, &err);
+        int rc = stage_estimate (stage, &batch, strtoll (w[5], NULL, 10) * 1000, on_estimate, NULL,
+                                 &err);
         if (rc != 0)
             tell_rc ("estimate", rc, &err);
         files_clear ();

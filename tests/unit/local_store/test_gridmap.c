@@ -39,8 +39,12 @@ static void forms (void **state)
 static void mistakes (void **state)
 {
     static const char *const bad[] = {
-        "nui://g/user/alice\n", "\"nui://g/user/alice nobody\n", "nui://g/user/a nobody games\n",
-        "alice nobody\n", "nui://g/user/a nobody\nnui://g/user/a games\n", "nui://g/user/a -x\n",
+        "nui://g/user/alice\n",
+        "\"nui://g/user/alice nobody\n",
+        "nui://g/user/a nobody games\n",
+        "alice nobody\n",
+        "nui://g/user/a nobody\nnui://g/user/a games\n",
+        "nui://g/user/a -x\n",
     };
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -59,15 +59,37 @@ static int teardown (void **state)
 static struct store_job sample (uint64_t number)
 {
     struct store_job job = {
-        .number = number, .state = STORE_JOB_QUEUED, .grid_job_id = "grid.9", .meta = "meta",
+        .number = number,
+        .state = STORE_JOB_QUEUED,
+        .grid_job_id = "grid.9",
+        .meta = "meta",
         .component = "left",
-        .component_index = 2, .attempt = 3, .part = true, .submitter = strdup ("nui://g/user/a"),
-        .local_account = "games", .pay_account = "chem", .reason_code = "Resources",
-        .reason_text = strdup ("needs 4, has 2"), .incarnation = 1, .start_failures = 2,
-        .procs = 8, .walltime = 3600 * US_PER_S, .submit = 10, .start = 11, .end = 12,
-        .exit_code = -1, .hold_asked = true, .hold_id = "hold.1", .amount = 77,
-        .placement = strdup ("n1:2:0,n2:1:0"), .stop = STORE_STOP_PREEMPT, .ever_told = true,
-        .change = 5, .deferred_until = 99, .launch_at = 100, .port = 4000,
+        .component_index = 2,
+        .attempt = 3,
+        .part = true,
+        .submitter = strdup ("nui://g/user/a"),
+        .local_account = "games",
+        .pay_account = "chem",
+        .reason_code = "Resources",
+        .reason_text = strdup ("needs 4, has 2"),
+        .incarnation = 1,
+        .start_failures = 2,
+        .procs = 8,
+        .walltime = 3600 * US_PER_S,
+        .submit = 10,
+        .start = 11,
+        .end = 12,
+        .exit_code = -1,
+        .hold_asked = true,
+        .hold_id = "hold.1",
+        .amount = 77,
+        .placement = strdup ("n1:2:0,n2:1:0"),
+        .stop = STORE_STOP_PREEMPT,
+        .ever_told = true,
+        .change = 5,
+        .deferred_until = 99,
+        .launch_at = 100,
+        .port = 4000,
     };
     memset (job.transaction, 3, sizeof job.transaction);
     memset (job.hold_key, 4, sizeof job.hold_key);
@@ -146,24 +168,36 @@ static void live_jobs_and_finding (void **state)
     assert_int_equal (local_store_job_find (f->store, "", "grid.9", "", &out, NULL), 0);
     assert_int_equal (out.number, 4);
     store_job_free (&out);
-    assert_int_equal (local_store_job_by_attempt (f->store, "meta", "grid.9", "left", 2, &out, NULL), 0);
+    assert_int_equal (
+        local_store_job_by_attempt (f->store, "meta", "grid.9", "left", 2, &out, NULL), 0);
     assert_int_equal (out.number, 2);
     store_job_free (&out);
-    assert_int_equal (local_store_job_by_attempt (f->store, "rival", "grid.9", "left", 2, &out, NULL),
-                      ERR_NOT_FOUND); /* it has a grid.9 of its own */
+    assert_int_equal (
+        local_store_job_by_attempt (f->store, "rival", "grid.9", "left", 2, &out, NULL),
+        ERR_NOT_FOUND); /* it has a grid.9 of its own */
     assert_int_equal (local_store_job_find (f->store, "rival", "grid.9", "", &out, NULL),
                       ERR_NOT_FOUND);
-    assert_int_equal (local_store_job_by_attempt (f->store, "meta", "grid.9", "left", 3, &out, NULL),
-                      ERR_NOT_FOUND); /* a part is no submission */
+    assert_int_equal (
+        local_store_job_by_attempt (f->store, "meta", "grid.9", "left", 3, &out, NULL),
+        ERR_NOT_FOUND); /* a part is no submission */
 }
 
 static void part_round_trip (void **state)
 {
     struct fixture *f = *state;
-    struct store_part in = {.component = "left", .attempt = 2, .state = STORE_PART_PREPARED,
-                            .job = 5, .caller = "meta", .was_held = true, .slot_start = 1000,
-                            .lease_end_boottime = 77, .boot_id = "b", .start_accepted = true,
-                            .answer = strdup ("yes"), .answer_len = 3}, out;
+    struct store_part in = {.component = "left",
+                            .attempt = 2,
+                            .state = STORE_PART_PREPARED,
+                            .job = 5,
+                            .caller = "meta",
+                            .was_held = true,
+                            .slot_start = 1000,
+                            .lease_end_boottime = 77,
+                            .boot_id = "b",
+                            .start_accepted = true,
+                            .answer = strdup ("yes"),
+                            .answer_len = 3},
+                      out;
     memset (in.transaction, 9, sizeof in.transaction);
     memset (in.token_hash, 8, sizeof in.token_hash);
     assert_int_equal (local_store_begin (f->store, NULL), 0);
@@ -213,14 +247,15 @@ static void outbox_is_contiguous (void **state)
         uuid_make (&key);
         assert_int_equal (local_store_begin (f->store, NULL), 0);
         assert_int_equal (local_store_outbox_put (f->store, STORE_OUTBOX_BANK, "charge", &key,
-                                                  "abc", 3, 1, NULL, NULL), 0);
+                                                  "abc", 3, 1, NULL, NULL),
+                          0);
         if (i == 2) /* never happened: its number is used again */
             local_store_rollback (f->store);
         else
             assert_int_equal (local_store_commit (f->store, NULL), 0);
     }
-    assert_int_equal (local_store_outbox_read (f->store, STORE_OUTBOX_BANK, 0, 10, on_item, &r,
-                                               NULL), 0);
+    assert_int_equal (
+        local_store_outbox_read (f->store, STORE_OUTBOX_BANK, 0, 10, on_item, &r, NULL), 0);
     assert_int_equal (r.count, 4);
     assert_int_equal (r.first, 1);
     assert_int_equal (r.last, 4);
@@ -229,8 +264,8 @@ static void outbox_is_contiguous (void **state)
     assert_int_equal (local_store_commit (f->store, NULL), 0);
     reopen (f);
     r = (struct read_items){0};
-    assert_int_equal (local_store_outbox_read (f->store, STORE_OUTBOX_BANK, 0, 10, on_item, &r,
-                                               NULL), 0);
+    assert_int_equal (
+        local_store_outbox_read (f->store, STORE_OUTBOX_BANK, 0, 10, on_item, &r, NULL), 0);
     assert_int_equal (r.count, 1);
     assert_int_equal (r.first, 4);
 }
@@ -249,7 +284,8 @@ static const char *runs (struct fixture *f, time_us from, time_us until, const c
 {
     static char text[200];
     *text = 0;
-    assert_int_equal (runs_read (f->store, from, until, site_job, &after, limit, on_run, text, NULL), 0);
+    assert_int_equal (
+        runs_read (f->store, from, until, site_job, &after, limit, on_run, text, NULL), 0);
     return text;
 }
 
@@ -263,9 +299,15 @@ static void runs_are_kept (void **state)
     assert_int_equal (first, 0);
     assert_int_equal (local_store_begin (f->store, NULL), 0);
     for (int i = 0; i < 4; i++) {
-        struct store_run run = {.site_job = i == 3 ? "a.1" : "a.2", .end = 40 - 10 * (i / 2),
-                                .untold = "", .user = "u", .rm_id = "", .charged = -1,
-                                .message = i ? (uint64_t)i : 0, .request = "abc", .request_len = 3};
+        struct store_run run = {.site_job = i == 3 ? "a.1" : "a.2",
+                                .end = 40 - 10 * (i / 2),
+                                .untold = "",
+                                .user = "u",
+                                .rm_id = "",
+                                .charged = -1,
+                                .message = i ? (uint64_t)i : 0,
+                                .request = "abc",
+                                .request_len = 3};
         assert_int_equal (runs_add (f->store, &run, NULL), 0);
     }
     assert_int_equal (runs_answered (f->store, 3, 77, NULL), 0);
@@ -274,7 +316,8 @@ static void runs_are_kept (void **state)
     reopen (f);
     assert_string_equal (runs (f, 0, 0, NULL, none, 9), "a.2@30=-1;a.1@30=77;a.2@40=-1;a.2@40=-1;");
     assert_string_equal (runs (f, 0, 0, NULL, none, 1), "a.2@30=-1;");
-    assert_string_equal (runs (f, 0, 0, NULL, (struct runs_after){30, 3}, 2), "a.1@30=77;a.2@40=-1;");
+    assert_string_equal (runs (f, 0, 0, NULL, (struct runs_after){30, 3}, 2),
+                         "a.1@30=77;a.2@40=-1;");
     assert_string_equal (runs (f, 30, 40, NULL, none, 9), "a.2@30=-1;a.1@30=77;");
     assert_string_equal (runs (f, 31, 0, "a.1", none, 9), "a.1@30=77;");
     assert_int_equal (runs_first (f->store, &first, NULL), 0);
@@ -344,8 +387,8 @@ static int take_hold (void *arg, struct store_hold *hold, struct err *err)
 static void holds_wanted_and_not (void **state)
 {
     struct fixture *f = *state;
-    struct store_hold hold = {.job = 1, .wanted = true, .request = (void *)"request",
-                              .request_len = 7};
+    struct store_hold hold = {
+        .job = 1, .wanted = true, .request = (void *)"request", .request_len = 7};
     bool wanted;
     int seen = 0;
     for (uint8_t i = 0; i < 3; i++) {
@@ -407,8 +450,8 @@ static void kill_in_the_middle (void **state)
         close (said[0]);
         reopen (f);
         struct read_items r = {0};
-        assert_int_equal (local_store_outbox_read (f->store, STORE_OUTBOX_BANK, 0, 100000, on_item,
-                                                   &r, NULL), 0);
+        assert_int_equal (
+            local_store_outbox_read (f->store, STORE_OUTBOX_BANK, 0, 100000, on_item, &r, NULL), 0);
         assert_int_equal (local_store_begin (f->store, NULL), 0);
         assert_int_equal (local_store_next (f->store, "job", &n, NULL), 0);
         local_store_rollback (f->store);
@@ -451,8 +494,8 @@ static void estimates_and_their_starts (void **state)
 {
     struct fixture *f = *state;
     struct err err = {0};
-    struct store_estimate e = {.class_name = "batch", .raw = {5, 4, 6, 3, 7},
-                               .said = {50, 40, 60, 30, 70}, .draws = 9};
+    struct store_estimate e = {
+        .class_name = "batch", .raw = {5, 4, 6, 3, 7}, .said = {50, 40, 60, 30, 70}, .draws = 9};
     struct store_job job = sample (3);
     job.start = 600; /* it started, and the row does not say so: a crash in between */
     job.state = STORE_JOB_RUNNING;
@@ -524,7 +567,10 @@ static void later_answers (void **state)
 {
     struct fixture *f = *state;
     struct err err = {0};
-    struct store_later e = {.kind = "later", .class_name = "batch", .cause = "2 ended", .draws = 9,
+    struct store_later e = {.kind = "later",
+                            .class_name = "batch",
+                            .cause = "2 ended",
+                            .draws = 9,
                             .said = {50, 40, 60, 30, 70}};
     struct store_job job = sample (3);
     job.start = 600; /* its answers do not know it */
@@ -578,9 +624,16 @@ int main (void)
 {
 #define T(name) cmocka_unit_test_setup_teardown (name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T (estimates_and_their_starts), T (later_answers),
-        T (job_round_trip),       T (live_jobs_and_finding), T (part_round_trip),
-        T (outbox_is_contiguous), T (runs_are_kept), T (files_left_behind), T (holds_wanted_and_not),  T (kill_in_the_middle),
+        T (estimates_and_their_starts),
+        T (later_answers),
+        T (job_round_trip),
+        T (live_jobs_and_finding),
+        T (part_round_trip),
+        T (outbox_is_contiguous),
+        T (runs_are_kept),
+        T (files_left_behind),
+        T (holds_wanted_and_not),
+        T (kill_in_the_middle),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

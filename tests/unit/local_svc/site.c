@@ -31,16 +31,15 @@ int site_group_setup (void **state)
     (void)state;
     snprintf (certs_dir, sizeof certs_dir, "/tmp/nui-test-svc-ca-XXXXXX");
     assert_non_null (mkdtemp (certs_dir));
-    static const char *const who[] = {"site alpha", "bank bank", "meta meta", "meta rival",
-                                      "meta third", "user alice", "user bob", "operator op"};
+    static const char *const who[] = {"site alpha", "bank bank",  "meta meta", "meta rival",
+                                      "meta third", "user alice", "user bob",  "operator op"};
     shell ("%s init %s/ca --grid test > /dev/null", NUI_CA, certs_dir);
     shell ("%s init %s/other --grid test > /dev/null", NUI_CA, certs_dir);
     for (size_t i = 0; i < sizeof who / sizeof *who; i++) {
         char kind[32], name[32];
         sscanf (who[i], "%31s %31s", kind, name);
         shell ("%s issue %s/ca %s %s --out %s/%s %s > /dev/null", NUI_CA, certs_dir, kind, name,
-               certs_dir, name,
-               kind[0] == 'u' || kind[0] == 'o' ? "" : "--host 127.0.0.1");
+               certs_dir, name, kind[0] == 'u' || kind[0] == 'o' ? "" : "--host 127.0.0.1");
     }
     shell ("%s issue %s/other user alice --out %s/mallory > /dev/null", NUI_CA, certs_dir,
            certs_dir);
@@ -261,7 +260,9 @@ static struct rpcserver *serve (struct site *s, struct tlsid *id,
 static struct rpcclient *client (struct site *s, struct tlsid *id, const char *target)
 {
     struct err err = {0};
-    struct rpcclient_config config = {.base = s->base, .id = id, .target = target,
+    struct rpcclient_config config = {.base = s->base,
+                                      .id = id,
+                                      .target = target,
                                       .expect_kind = id ? PRINCIPAL_SITE : PRINCIPAL_NONE};
     struct rpcclient *c = rpcclient_create (&config, &err);
     if (!c)
@@ -403,7 +404,8 @@ static void jobs_end (struct site *s)
     char command[256];
     snprintf (command, sizeof command,
               "for f in %s/jobs/*/started; do [ -e \"$f\" ] || continue; "
-              "kill -9 -$(sed -n s/pid=//p \"$f\") 2> /dev/null; done; true", s->dir);
+              "kill -9 -$(sed -n s/pid=//p \"$f\") 2> /dev/null; done; true",
+              s->dir);
     shell ("%s", command);
 }
 
@@ -437,8 +439,8 @@ int site_teardown (void **state)
         fprintf (stderr, "the site's events jumped to %llu\n", (unsigned long long)s->gap);
         bad = 1;
     }
-    struct rpcclient *clients[] = {s->as_meta, s->as_alice, s->as_bob, s->as_operator, s->as_local,
-                                   s->as_rival};
+    struct rpcclient *clients[] = {s->as_meta,     s->as_alice, s->as_bob,
+                                   s->as_operator, s->as_local, s->as_rival};
     for (size_t i = 0; i < sizeof clients / sizeof *clients; i++)
         if (clients[i])
             rpcclient_destroy (clients[i]);

@@ -58,7 +58,7 @@ struct site {
     struct kept_charge charge[KEPT_MAX];
     unsigned charges;
     int64_t hold_lifetime_us; /* expires_us of grants, from now; 0: none said */
-    int charge_status;       /* enum rpc_status: what charges are refused with */
+    int charge_status;        /* enum rpc_status: what charges are refused with */
     unsigned charge_calls;
     bool bank_loses_answers; /* does everything, answers UNAVAILABLE */
     /* the metascheduler */
@@ -66,7 +66,7 @@ struct site {
     unsigned reports;
     uint64_t acked;
     bool meta_forgets; /* takes events, acknowledges none */
-    unsigned events; /* unique ones */
+    unsigned events;   /* unique ones */
     Nui__Local__V1__JobInfo *event[KEPT_MAX];
     uint64_t gap; /* a sequence that was jumped over */
     /* A metascheduler "third" beside it, which acknowledges all that it is told. */
@@ -75,12 +75,12 @@ struct site {
     unsigned third_told; /* of jobs */
 };
 
-int site_group_setup (void **state);    /* certificates, once */
+int site_group_setup (void **state); /* certificates, once */
 int site_group_teardown (void **state);
-int site_setup (void **state);          /* a fresh site per test */
+int site_setup (void **state); /* a fresh site per test */
 int site_teardown (void **state);
 void site_start (struct site *s, const char *extra_config);
-void site_kill (struct site *s); /* kill -9, and waits */
+void site_kill (struct site *s);    /* kill -9, and waits */
 void site_restart (struct site *s); /* kill -9 and a new one, without waiting for it */
 /* Runs the loop until check is true; fails the test after 20 s. */
 void site_wait (struct site *s, bool (*check) (struct site *s, void *arg), void *arg,
@@ -89,11 +89,11 @@ void bank_speak (struct site *s); /* answers what was kept silent, by the presen
 
 struct job_make {
     const char *script;
-    uint32_t tasks;    /* 0: 1 */
+    uint32_t tasks;       /* 0: 1 */
     duration_us walltime; /* 0: 60 s */
     const char *component;
-    const char *signer; /* "alice" (default), "bob", "mallory" (another CA) */
-    const char *submitter; /* NULL: the signer's */
+    const char *signer;     /* "alice" (default), "bob", "mallory" (another CA) */
+    const char *submitter;  /* NULL: the signer's */
     duration_us expires_in; /* 0: an hour */
     duration_us created_in; /* from now; 0: now */
     const char *feature;
@@ -102,7 +102,7 @@ struct job_make {
     const char *grid;
     const char *account; /* "chem" */
     const char *qos;
-    const char *flag;                   /* one of the job's; NULL: none */
+    const char *flag;                    /* one of the job's; NULL: none */
     const char *depend_kind, *depend_on; /* NULL: none */
     bool held;
     const char *array; /* 16 bytes; NULL: none */

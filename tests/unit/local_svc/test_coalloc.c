@@ -14,8 +14,9 @@
 static const uint8_t token[] = "the start token of this group";
 
 /* One try at one component; what is not said is the usual. */
-struct try {
-    uint8_t transaction;   /* its first byte; the rest is 7 */
+struct
+try {
+    uint8_t transaction; /* its first byte; the rest is 7 */
     uint32_t attempt;
     uint64_t epoch;
     const char *component; /* "left" */
@@ -81,8 +82,13 @@ static void prepare_send (struct site *s, struct try *t, struct waiting *w)
     r.start_token_hash.data = hash;
     r.start_token_hash.len = sizeof hash;
     struct rpccallout_config call = {
-        .service = &nui__local__v1__local__descriptor, .method = "Prepare", .request = &r.base,
-        .timeout = 15 * US_PER_S, .idempotent = true, .done = on_prepared, .arg = w,
+        .service = &nui__local__v1__local__descriptor,
+        .method = "Prepare",
+        .request = &r.base,
+        .timeout = 15 * US_PER_S,
+        .idempotent = true,
+        .done = on_prepared,
+        .arg = w,
     };
     *w = (struct waiting){0};
     rpcclient_start (s->as_meta, &call);
@@ -264,9 +270,11 @@ static const char *secret_of_group (void)
 static void prepare_commit_start (void **state)
 {
     struct site *s = *state;
-    struct try t = {.transaction = 1, .in = US_PER_S / 2,
+    struct try t = {.transaction = 1,
+                    .in = US_PER_S / 2,
                     .make = {.script = "#!/bin/sh\necho $NUI_COMPONENT $NUI_PORT \"$NUI_PEERS\" "
-                                       "$NUI_NODES $NUI_TASKS $NUI_SECRET\n", .tasks = 4}};
+                                       "$NUI_NODES $NUI_TASKS $NUI_SECRET\n",
+                             .tasks = 4}};
     char id[64], rsv[64], code[64], want[200];
     site_start (s, NULL);
     Nui__Local__V1__PrepareReply *yes = prepare_reply (s, &t);
@@ -420,7 +428,7 @@ static void old_epochs_are_fenced (void **state)
     t.epoch = 4;
     assert_int_equal (commit_try (s, &t, NULL, &err), -1);
     assert_int_equal (err.code, ERR_CONFLICT);
-    t.epoch = 6; /* a new coordinator takes over … */
+    t.epoch = 6;             /* a new coordinator takes over … */
     prepare_yes (s, &t, id); /* … asks again and gets the same answer */
     t.epoch = 5;
     assert_int_equal (commit_try (s, &t, NULL, &err), -1);
@@ -435,8 +443,8 @@ static void old_epochs_are_fenced (void **state)
 static void lease_ends (void **state)
 {
     struct site *s = *state;
-    struct try t = {.transaction = 1, .in = 60 * US_PER_S, .lease = US_PER_S / 2,
-                    .make = {.tasks = 8}};
+    struct try t = {
+        .transaction = 1, .in = 60 * US_PER_S, .lease = US_PER_S / 2, .make = {.tasks = 8}};
     char id[64];
     site_start (s, NULL);
     duration_us begun = clock_monotonic_us ();
@@ -483,7 +491,9 @@ static void no_show_is_released (void **state)
 static void killed_after_yes_keeps_the_lease (void **state)
 {
     struct site *s = *state;
-    struct try t = {.transaction = 1, .in = 60 * US_PER_S, .lease = 8 * US_PER_S,
+    struct try t = {.transaction = 1,
+                    .in = 60 * US_PER_S,
+                    .lease = 8 * US_PER_S,
                     .make = {.tasks = 8}},
                u = {.transaction = 2, .in = 60 * US_PER_S, .make = {.tasks = 2}};
     char id[64];
@@ -698,8 +708,8 @@ static void query_gives_intervals (void **state)
     site_start (s, "STARTGRACE 00:00:10");
     prepare_yes (s, &t, id);
     /* A question needs no script. */
-    r.envelope = job_envelope (s, &(struct job_make){.script = "", .component = "right",
-                                                     .tasks = 2});
+    r.envelope =
+        job_envelope (s, &(struct job_make){.script = "", .component = "right", .tasks = 2});
     r.component = (char *)"right";
     assert_int_equal (site_call (s->as_meta, "Query", &r, &reply, NULL), 0);
     assert_true (reply->feasible);
@@ -732,13 +742,17 @@ static bool part_runs_alone (struct site *s, void *arg)
 static void slot_right_after_a_stubborn_job (void **state)
 {
     struct site *s = *state;
-    struct try t = {.transaction = 1, .in = 3 * US_PER_S,
+    struct try t = {.transaction = 1,
+                    .in = 3 * US_PER_S,
                     .make = {.script = "exec sleep 100\n", .tasks = 8}},
                u = {.transaction = 2, .in = 10 * US_PER_S, .make = {.tasks = 1}};
     char before[64], id[64], code[64];
     site_start (s, NULL);
-    site_submit (s, "grid.1", &(struct job_make){.script = "trap '' TERM\nwhile :; do sleep 0.1; done\n",
-                                                 .tasks = 8, .walltime = 2 * US_PER_S}, before);
+    site_submit (s, "grid.1",
+                 &(struct job_make){.script = "trap '' TERM\nwhile :; do sleep 0.1; done\n",
+                                    .tasks = 8,
+                                    .walltime = 2 * US_PER_S},
+                 before);
     site_wait_state (s, before, STATE (RUNNING));
     t.in = site_last_event (s, before)->start_us + 2 * US_PER_S + 1000 - clock_now_us ();
     prepare_yes (s, &t, id);
@@ -766,11 +780,14 @@ static bool bank_is_asked (struct site *s, void *arg)
 static void slot_of_a_job_that_waits_for_the_bank (void **state)
 {
     struct site *s = *state;
-    struct try t = {.transaction = 1, .in = 3 * US_PER_S, .make = {.script = "exec sleep 100\n", .tasks = 8}};
+    struct try t = {
+        .transaction = 1, .in = 3 * US_PER_S, .make = {.script = "exec sleep 100\n", .tasks = 8}};
     char before[64], id[64], code[64];
     site_start (s, NULL);
     s->mood = BANK_SILENT;
-    site_submit (s, "grid.1", &(struct job_make){.script = "exit 0\n", .tasks = 8, .walltime = 2 * US_PER_S}, before);
+    site_submit (s, "grid.1",
+                 &(struct job_make){.script = "exit 0\n", .tasks = 8, .walltime = 2 * US_PER_S},
+                 before);
     site_wait (s, bank_is_asked, NULL, "the bank to be asked");
     s->mood = BANK_GRANTS;
     prepare_yes (s, &t, id);
@@ -819,8 +836,8 @@ static void on_storm (evutil_socket_t fd, short what, void *arg)
 static void storm_part (struct site *s, uint8_t n, const char *script, char id[64])
 {
     for (uint32_t attempt = 0; attempt < 20; attempt++) {
-        struct try t = {.transaction = n, .attempt = attempt, .in = US_PER_S / 10,
-                        .make = {.script = script}};
+        struct try t = {
+            .transaction = n, .attempt = attempt, .in = US_PER_S / 10, .make = {.script = script}};
         char code[64] = "";
         enum rpc_status status; /* INVALID_ARGUMENT: the slot has passed while the site was away */
         Nui__Local__V1__PrepareReply *reply = prepare_any (s, &t, &status);
@@ -902,15 +919,29 @@ int main (void)
 {
 #define T(name) cmocka_unit_test_setup_teardown (name, site_setup, site_teardown)
     const struct CMUnitTest tests[] = {
-        T (prepare_commit_start), T (repeated_prepare_is_one_hold),
-        T (held_nodes_are_nobody_elses), T (abort_before_prepare), T (abort_is_idempotent),
-        T (old_epochs_are_fenced), T (lease_ends), T (lease_too_long), T (no_show_is_released),
-        T (killed_after_yes_keeps_the_lease), T (killed_before_yes_holds_nothing),
-        T (killed_when_firm), T (killed_while_a_part_runs), T (bank_refuses), T (bank_silent),
-        T (greedy_peer), T (processor_seconds_are_capped), T (ports_are_unique_and_free),
-        T (forged_is_refused_by_the_site), T (query_gives_intervals),
+        T (prepare_commit_start),
+        T (repeated_prepare_is_one_hold),
+        T (held_nodes_are_nobody_elses),
+        T (abort_before_prepare),
+        T (abort_is_idempotent),
+        T (old_epochs_are_fenced),
+        T (lease_ends),
+        T (lease_too_long),
+        T (no_show_is_released),
+        T (killed_after_yes_keeps_the_lease),
+        T (killed_before_yes_holds_nothing),
+        T (killed_when_firm),
+        T (killed_while_a_part_runs),
+        T (bank_refuses),
+        T (bank_silent),
+        T (greedy_peer),
+        T (processor_seconds_are_capped),
+        T (ports_are_unique_and_free),
+        T (forged_is_refused_by_the_site),
+        T (query_gives_intervals),
         T (slot_right_after_a_stubborn_job),
-        T (slot_of_a_job_that_waits_for_the_bank), T (storm_of_kills),
+        T (slot_of_a_job_that_waits_for_the_bank),
+        T (storm_of_kills),
     };
     cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
     return cmocka_run_group_tests (tests, site_group_setup, site_group_teardown);

@@ -156,7 +156,8 @@ static void history_is_bounded (void **state)
     site_wait_state (s, id, STATE (COMPLETED));
     wait_number (s, "SELECT (SELECT count(*) FROM history) = 0", 1, "the history to go");
     /* not before it was in the trace, and the sums stay */
-    assert_true (number_of (s, "SELECT CAST (value AS TEXT) + 0 FROM blob WHERE name = 'statdir'") >= 1);
+    assert_true (
+        number_of (s, "SELECT CAST (value AS TEXT) + 0 FROM blob WHERE name = 'statdir'") >= 1);
     assert_int_equal (number_of (s, "SELECT jobs FROM stats WHERE kind = 5"), 1);
 }
 
@@ -166,8 +167,8 @@ static Nui__Local__V1__RunsReply *runs (struct site *s)
     ProtobufCMessage *reply = NULL;
     struct err err = {0};
     r.until_us = INT64_MAX;
-    if (rpcclient_call (s->as_operator, &nui__local__v1__stats__descriptor, "Runs", &r.base, 30 * US_PER_S, true,
-                        &reply, &err) != 0)
+    if (rpcclient_call (s->as_operator, &nui__local__v1__stats__descriptor, "Runs", &r.base,
+                        30 * US_PER_S, true, &reply, &err) != 0)
         fail_msg ("Runs: %s", err.text);
     return (Nui__Local__V1__RunsReply *)reply;
 }
@@ -191,7 +192,9 @@ static void denied_is_not_for_good (void **state)
     struct site *s = *state;
     char id[64];
     s->charge_status = RPC_PERMISSION_DENIED;
-    site_start (s, "NOTIFICATIONURL http://127.0.0.1:1/\nNOTIFICATIONEVENTS BANKDENIED\nRMPOLLINTERVAL 00:00:01\n");
+    site_start (
+        s,
+        "NOTIFICATIONURL http://127.0.0.1:1/\nNOTIFICATIONEVENTS BANKDENIED\nRMPOLLINTERVAL 00:00:01\n");
     site_submit (s, "grid.1", &(struct job_make){.script = "exit 0\n"}, id);
     site_wait_state (s, id, STATE (COMPLETED));
     site_wait (s, asked, &(unsigned){3}, "some refusals");
@@ -201,12 +204,15 @@ static void denied_is_not_for_good (void **state)
     assert_string_equal (r->waiting_why, "not \"here\"");
     assert_string_equal (r->runs[0]->refused, "");
     free_message (r);
-#define TOLD(event)                                                                                           \
-    "SELECT (SELECT count(*) FROM outbox WHERE kind = '" event "') + (SELECT count(*) FROM outbox_dead WHERE " \
+#define TOLD(event)                                                                                \
+    "SELECT (SELECT count(*) FROM outbox WHERE kind = '" event                                     \
+    "') + (SELECT count(*) FROM outbox_dead WHERE "                                                \
     "kind = '" event "')"
     wait_number (s, TOLD ("BankDenied"), 1, "the administrator to be told");
     site_kill (s); /* so it is after a restart */
-    site_start (s, "NOTIFICATIONURL http://127.0.0.1:1/\nNOTIFICATIONEVENTS BANKDENIED\nRMPOLLINTERVAL 00:00:01\n");
+    site_start (
+        s,
+        "NOTIFICATIONURL http://127.0.0.1:1/\nNOTIFICATIONEVENTS BANKDENIED\nRMPOLLINTERVAL 00:00:01\n");
     site_wait (s, no_answer, &(uint64_t){0}, "its reason");
     assert_int_equal (s->charges, 0);
     s->charge_status = RPC_OK;
@@ -240,8 +246,8 @@ int main (void)
 {
 #define T(name) cmocka_unit_test_setup_teardown (name, site_setup, site_teardown)
     const struct CMUnitTest tests[] = {
-        T (is_counted_once), T (forgotten_when_acknowledged), T (tombstones_go),
-        T (history_is_bounded), T (denied_is_not_for_good), T (invalid_is_for_good),
+        T (is_counted_once),    T (forgotten_when_acknowledged), T (tombstones_go),
+        T (history_is_bounded), T (denied_is_not_for_good),      T (invalid_is_for_good),
     };
     cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
     return cmocka_run_group_tests (tests, site_group_setup, site_group_teardown);

@@ -44,7 +44,8 @@ static void runs_and_pays (void **state)
                  &(struct job_make){.script = "#!/bin/sh\n"
                                               "echo $NUI_SITE $NUI_COMPONENT $NUI_TASKS $NUI_JOBID "
                                               "$NUI_GRID_JOBID $NUI_PORT $NUI_PEERS\n",
-                                    .tasks = 3}, id);
+                                    .tasks = 3},
+                 id);
     assert_string_equal (id, "alpha.1");
     char *out = site_output (s->as_alice, "grid.1", NULL);
     assert_non_null (out);
@@ -70,8 +71,8 @@ static void failure_and_limit_are_told (void **state)
     char bad[64], slow[64];
     site_start (s, NULL);
     site_submit (s, "grid.1", &(struct job_make){.script = "exit 3\n"}, bad);
-    site_submit (s, "grid.2", &(struct job_make){.script = "exec sleep 100\n",
-                                                 .walltime = US_PER_S / 2}, slow);
+    site_submit (s, "grid.2",
+                 &(struct job_make){.script = "exec sleep 100\n", .walltime = US_PER_S / 2}, slow);
     site_wait_state (s, bad, STATE (FAILED));
     assert_int_equal (site_last_event (s, bad)->exit_code, 3);
     site_wait_state (s, slow, STATE (TIMEOUT));
@@ -126,27 +127,40 @@ static void refusals (void **state)
     char text[600];
     site_start (s, NULL);
     /* A forged signature: another authority's certificate for the same name. */
-    assert_int_equal (submit_refused (s, "grid.1", &(struct job_make){.script = "x",
-                                      .signer = "mallory"}, text, sizeof text), ERR_UNAUTHENTIC);
+    assert_int_equal (submit_refused (s, "grid.1",
+                                      &(struct job_make){.script = "x", .signer = "mallory"}, text,
+                                      sizeof text),
+                      ERR_UNAUTHENTIC);
     /* Signed by bob in alice's name. */
-    assert_int_equal (submit_refused (s, "grid.1", &(struct job_make){.script = "x",
-                                      .signer = "bob", .submitter = "nui://test/user/alice"},
-                                      text, sizeof text), ERR_UNAUTHENTIC);
-    assert_int_equal (submit_refused (s, "grid.1", &(struct job_make){.script = "x",
-                                      .grid = "other"}, text, sizeof text), ERR_UNAUTHENTIC);
-    assert_int_equal (submit_refused (s, "grid.1", &(struct job_make){.script = "x",
-                                      .expires_in = -US_PER_S}, text, sizeof text),
+    assert_int_equal (submit_refused (s, "grid.1",
+                                      &(struct job_make){.script = "x",
+                                                         .signer = "bob",
+                                                         .submitter = "nui://test/user/alice"},
+                                      text, sizeof text),
+                      ERR_UNAUTHENTIC);
+    assert_int_equal (submit_refused (s, "grid.1",
+                                      &(struct job_make){.script = "x", .grid = "other"}, text,
+                                      sizeof text),
+                      ERR_UNAUTHENTIC);
+    assert_int_equal (submit_refused (s, "grid.1",
+                                      &(struct job_make){.script = "x", .expires_in = -US_PER_S},
+                                      text, sizeof text),
                       ERR_UNAUTHENTIC);
     assert_non_null (strstr (text, "expired"));
     /* bob is not in the gridmap. */
-    assert_int_equal (submit_refused (s, "grid.1", &(struct job_make){.script = "x",
-                                      .signer = "bob"}, text, sizeof text), 0);
+    assert_int_equal (submit_refused (s, "grid.1",
+                                      &(struct job_make){.script = "x", .signer = "bob"}, text,
+                                      sizeof text),
+                      0);
     assert_non_null (strstr (text, "gridmap"));
-    assert_int_equal (submit_refused (s, "grid.1", &(struct job_make){.script = "x",
-                                      .feature = "gpu"}, text, sizeof text), 0);
+    assert_int_equal (submit_refused (s, "grid.1",
+                                      &(struct job_make){.script = "x", .feature = "gpu"}, text,
+                                      sizeof text),
+                      0);
     assert_non_null (strstr (text, "gpu"));
-    assert_int_equal (submit_refused (s, "grid.1", &(struct job_make){.script = "x",
-                                      .tasks = 9}, text, sizeof text), 0);
+    assert_int_equal (submit_refused (s, "grid.1", &(struct job_make){.script = "x", .tasks = 9},
+                                      text, sizeof text),
+                      0);
     assert_non_null (strstr (text, "NoResources"));
     assert_int_equal (s->hold_calls, 0);
     assert_int_equal (s->events, 0);
@@ -239,8 +253,8 @@ static void refused_by_the_bank (void **state)
     request.job_id = id;
     assert_int_equal (site_call (s->as_alice, "Job", &request, &info, NULL), 0);
     assert_string_equal (info->reason->code, "InsufficientFunds");
-    assert_non_null (strstr (info->reason->text,
-                             "CannotDebitAccount: account chem lacks 12 credits"));
+    assert_non_null (
+        strstr (info->reason->text, "CannotDebitAccount: account chem lacks 12 credits"));
     free_message (info);
     s->mood = BANK_GRANTS; /* money has come: it starts by itself once DEFERTIME is over */
     site_wait_state (s, id, STATE (COMPLETED));
@@ -287,7 +301,8 @@ static void cannot_be_started (void **state)
     char id[64], script[160];
     unsigned two = 2;
     site_start (s, config);
-    site_submit (s, "grid.1", &(struct job_make){.script = broken_here (s, script, sizeof script)}, id);
+    site_submit (s, "grid.1", &(struct job_make){.script = broken_here (s, script, sizeof script)},
+                 id);
     site_wait (s, released, &two, "both holds to be given back");
     site_kill (s);
     site_start (s, config);
@@ -337,7 +352,8 @@ static void nodes_are_kept_for_another_try (void **state)
     unsigned one = 1;
     site_start (s, config);
     site_submit (s, "grid.1",
-                 &(struct job_make){.script = broken_here (s, script, sizeof script), .tasks = 4}, failed);
+                 &(struct job_make){.script = broken_here (s, script, sizeof script), .tasks = 4},
+                 failed);
     site_wait (s, released, &one, "the hold to be given back");
     site_kill (s);
     site_start (s, config);
@@ -358,12 +374,16 @@ static void names_are_checked (void **state)
     struct site *s = *state;
     char text[600];
     site_start (s, NULL);
-    assert_int_equal (submit_refused (s, "grid 1", &(struct job_make){.script = "x"}, text,
-                                      sizeof text), ERR_INVALID);
-    assert_int_equal (submit_refused (s, "grid.1", &(struct job_make){.script = ""}, text,
-                                      sizeof text), ERR_INVALID);
-    assert_int_equal (submit_refused (s, "grid.1", &(struct job_make){.script = "x",
-                                      .account = "a b"}, text, sizeof text), ERR_INVALID);
+    assert_int_equal (
+        submit_refused (s, "grid 1", &(struct job_make){.script = "x"}, text, sizeof text),
+        ERR_INVALID);
+    assert_int_equal (
+        submit_refused (s, "grid.1", &(struct job_make){.script = ""}, text, sizeof text),
+        ERR_INVALID);
+    assert_int_equal (submit_refused (s, "grid.1",
+                                      &(struct job_make){.script = "x", .account = "a b"}, text,
+                                      sizeof text),
+                      ERR_INVALID);
 }
 
 static bool reason_is (struct site *s, void *arg)
@@ -635,8 +655,9 @@ static double usage_stored (struct site *s)
     sqlite3_stmt *q = NULL;
     snprintf (path, sizeof path, "%s/state/local.db", s->dir);
     assert_int_equal (sqlite3_open_v2 (path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
-    assert_int_equal (sqlite3_prepare_v2 (db, "SELECT value FROM blob WHERE name = 'fairshare'", -1,
-                                          &q, NULL), SQLITE_OK);
+    assert_int_equal (
+        sqlite3_prepare_v2 (db, "SELECT value FROM blob WHERE name = 'fairshare'", -1, &q, NULL),
+        SQLITE_OK);
     if (sqlite3_step (q) == SQLITE_ROW) {
         char *text = malloc ((size_t)sqlite3_column_bytes (q, 0) + 1);
         assert_non_null (text);
@@ -736,8 +757,9 @@ static void preempted_for_the_first_in_line (void **state)
     site_submit (s, "grid.2", &(struct job_make){.script = "echo all\n", .tasks = 8}, second);
     snprintf (script[1], 512, "echo begins; [ $NUI_TASKS = 2 ] && [ -e %s ] || exec sleep 1000\n",
               gate);
-    site_submit (s, "grid.3", &(struct job_make){.script = script[1], .tasks = 2,
-                                                 .walltime = 2000 * US_PER_S}, third);
+    site_submit (s, "grid.3",
+                 &(struct job_make){.script = script[1], .tasks = 2, .walltime = 2000 * US_PER_S},
+                 third);
     site_wait_state (s, third, STATE (RUNNING));
     int fd = open (gate, O_CREAT | O_WRONLY, 0644);
     assert_true (fd >= 0);
@@ -769,8 +791,9 @@ static void killed_while_preempting (void **state)
     site_submit (s, "grid.2", &(struct job_make){.script = "echo all\n", .tasks = 8}, second);
     snprintf (script, sizeof script, "[ -e %s ] && exit 0; trap '' TERM; sleep 1000 & wait; wait\n",
               gate);
-    site_submit (s, "grid.3", &(struct job_make){.script = script, .tasks = 2,
-                                                 .walltime = 2000 * US_PER_S}, third);
+    site_submit (s, "grid.3",
+                 &(struct job_make){.script = script, .tasks = 2, .walltime = 2000 * US_PER_S},
+                 third);
     site_wait_state (s, third, STATE (RUNNING));
     int fd = open (gate, O_CREAT | O_WRONLY, 0644);
     assert_true (fd >= 0);
@@ -793,18 +816,35 @@ int main (void)
 {
 #define T(name) cmocka_unit_test_setup_teardown (name, site_setup, site_teardown)
     const struct CMUnitTest tests[] = {
-        T (runs_and_pays), T (failure_and_limit_are_told), T (report_describes_the_site),
-        T (refusals), T (tampered_body_is_refused), T (only_the_metascheduler_submits),
-        T (submit_is_idempotent), T (refused_by_the_bank), T (own_mistake), T (cannot_be_started),
+        T (runs_and_pays),
+        T (failure_and_limit_are_told),
+        T (report_describes_the_site),
+        T (refusals),
+        T (tampered_body_is_refused),
+        T (only_the_metascheduler_submits),
+        T (submit_is_idempotent),
+        T (refused_by_the_bank),
+        T (own_mistake),
+        T (cannot_be_started),
         T (account_is_not_there),
-        T (nodes_are_kept_for_another_try), T (names_are_checked),
+        T (nodes_are_kept_for_another_try),
+        T (names_are_checked),
         T (bank_away),
-        T (cancel_waiting_and_running), T (cancel_while_the_bank_thinks),
-        T (a_hold_that_nobody_asks_for), T (who_may_see),
-        T (killed_while_running), T (ended_while_the_daemon_was_dead),
-        T (killed_while_the_bank_thinks), T (killed_with_a_queue), T (charges_wait_for_the_bank),
-        T (reload_adds_nodes), T (preempted_for_the_first_in_line), T (killed_while_preempting),
-        T (usage_survives), T (use_is_what_counts), T (passes_are_some_time_apart),
+        T (cancel_waiting_and_running),
+        T (cancel_while_the_bank_thinks),
+        T (a_hold_that_nobody_asks_for),
+        T (who_may_see),
+        T (killed_while_running),
+        T (ended_while_the_daemon_was_dead),
+        T (killed_while_the_bank_thinks),
+        T (killed_with_a_queue),
+        T (charges_wait_for_the_bank),
+        T (reload_adds_nodes),
+        T (preempted_for_the_first_in_line),
+        T (killed_while_preempting),
+        T (usage_survives),
+        T (use_is_what_counts),
+        T (passes_are_some_time_apart),
     };
     cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
     return cmocka_run_group_tests (tests, site_group_setup, site_group_teardown);

@@ -125,9 +125,10 @@ static void suspended_and_resumed (void **state)
     char low[64], high[64], script[512];
     box_make (s);
     site_start (s, QOS "PREEMPTPOLICY SUSPEND\n");
-    snprintf (script, sizeof script,
-              "(: >%s/box/begun; while [ ! -e %s/go ]; do :; done) & wait; echo done\n", /* nobody in vfork */
-              s->dir, s->dir);
+    snprintf (
+        script, sizeof script,
+        "(: >%s/box/begun; while [ ! -e %s/go ]; do :; done) & wait; echo done\n", /* nobody in vfork */
+        s->dir, s->dir);
     site_submit (s, "grid.1", &(struct job_make){.script = script, .tasks = 8, .qos = "low"}, low);
     site_wait (s, there, (void *)"box/begun", "the job's beginning");
     snprintf (script, sizeof script, "while [ ! -e %s/end ]; do sleep 0.05; done\n", s->dir);
@@ -186,7 +187,8 @@ static void checkpointed (void **state)
 {
     struct site *s = *state;
     char low[64], high[64], config[512];
-    snprintf (config, sizeof config, QOS "PREEMPTPOLICY CHECKPOINT\nCHECKPOINTACCOUNT root\nCHECKPOINTHOOK %s/hook\n",
+    snprintf (config, sizeof config,
+              QOS "PREEMPTPOLICY CHECKPOINT\nCHECKPOINTACCOUNT root\nCHECKPOINTHOOK %s/hook\n",
               s->dir);
     hook_write (s, "touch $(dirname $0)/asked\n"
                    "while [ ! -e $(dirname $0)/may ]; do sleep 0.05; done\n"
@@ -196,7 +198,9 @@ static void checkpointed (void **state)
                  &(struct job_make){.script = "[ -n \"$NUI_CHECKPOINT_DIR\" ] && "
                                               "cat $NUI_CHECKPOINT_DIR/state && "
                                               "echo $NUI_RESTARTS && exit 0\nexec sleep 1000\n",
-                                    .tasks = 8, .qos = "low"}, low);
+                                    .tasks = 8,
+                                    .qos = "low"},
+                 low);
     site_wait_state (s, low, STATE (RUNNING));
     site_submit (s, "grid.2", &(struct job_make){.script = "exit 0\n", .tasks = 2, .qos = "high"},
                  high);
@@ -219,7 +223,8 @@ static void checkpoint_fails (void **state)
 {
     struct site *s = *state;
     char low[64], high[64], config[512], script[256];
-    snprintf (config, sizeof config, QOS "PREEMPTPOLICY CHECKPOINT\nCHECKPOINTACCOUNT root\nCHECKPOINTHOOK %s/hook\n",
+    snprintf (config, sizeof config,
+              QOS "PREEMPTPOLICY CHECKPOINT\nCHECKPOINTACCOUNT root\nCHECKPOINTHOOK %s/hook\n",
               s->dir);
     hook_write (s, "touch $(dirname $0)/asked; exit 3");
     site_start (s, config);
@@ -248,8 +253,8 @@ static void sent_back_at_its_limit (void **state)
     char id[64], script[256];
     box_make (s);
     site_start (s, "WCVIOLATIONACTION PREEMPT\nJOBMAXOVERRUN 1\n");
-    snprintf (script, sizeof script, "[ -e %s/box/once ] && exit 0; touch %s/box/once; exec sleep 1000\n",
-              s->dir, s->dir);
+    snprintf (script, sizeof script,
+              "[ -e %s/box/once ] && exit 0; touch %s/box/once; exec sleep 1000\n", s->dir, s->dir);
     site_submit (s, "grid.1", &(struct job_make){.script = script, .walltime = US_PER_S}, id);
     site_wait_state (s, id, STATE (COMPLETED));
     wait_paid (s, id, 2);
@@ -265,14 +270,16 @@ static void node_goes_down (void **state)
     box_make (s);
     site_start (s, "JOBACTIONONNODEFAILURE REQUEUE\nNODEALLOCATIONPOLICY FIRSTAVAILABLE\n"
                    "NODECFG[beta[01-04]] PROCS=2 FEATURES=b\n");
-    snprintf (script, sizeof script, "[ -e %s/box/once ] && exit 0; touch %s/box/once; exec sleep 1000\n",
-              s->dir, s->dir);
+    snprintf (script, sizeof script,
+              "[ -e %s/box/once ] && exit 0; touch %s/box/once; exec sleep 1000\n", s->dir, s->dir);
     site_submit (s, "grid.1", &(struct job_make){.script = script, .tasks = 2, .feature = "b"},
                  again);
     site_wait (s, there, (void *)"box/once", "the first run");
-    site_submit (s, "grid.2",
-                 &(struct job_make){.script = "exec sleep 1000\n", .tasks = 2, .feature = "b",
-                                    .flag = "NORESTART"}, never);
+    site_submit (
+        s, "grid.2",
+        &(struct job_make){
+            .script = "exec sleep 1000\n", .tasks = 2, .feature = "b", .flag = "NORESTART"},
+        never);
     site_wait_state (s, never, STATE (RUNNING));
     site_wait_state (s, again, STATE (RUNNING));
     snprintf (path, sizeof path, "%s/alpha.cfg", s->dir);
@@ -301,16 +308,19 @@ static void waits_for_others (void **state)
     site_start (s, NULL);
     snprintf (script, sizeof script, "while [ ! -e %s/go ]; do sleep 0.05; done\n", s->dir);
     site_submit (s, "grid.1", &(struct job_make){.script = script}, first);
-    site_submit (s, "grid.2",
-                 &(struct job_make){.script = "exit 0\n", .depend_kind = "afterok",
-                                    .depend_on = "grid.1"}, second);
+    site_submit (
+        s, "grid.2",
+        &(struct job_make){.script = "exit 0\n", .depend_kind = "afterok", .depend_on = "grid.1"},
+        second);
     site_submit (s, "grid.3",
-                 &(struct job_make){.script = "exit 0\n", .depend_kind = "jobfailedcomplete",
-                                    .depend_on = first}, third);
+                 &(struct job_make){
+                     .script = "exit 0\n", .depend_kind = "jobfailedcomplete", .depend_on = first},
+                 third);
     site_submit (s, "grid.4", &(struct job_make){.script = "exit 0\n", .held = true}, fourth);
-    site_submit (s, "grid.5",
-                 &(struct job_make){.script = "exit 0\n", .depend_kind = "beforeany",
-                                    .depend_on = fourth}, fifth);
+    site_submit (
+        s, "grid.5",
+        &(struct job_make){.script = "exit 0\n", .depend_kind = "beforeany", .depend_on = fourth},
+        fifth);
     wait_says (s, second, "Dependency");
     wait_says (s, third, "Dependency");
     site_wait_state (s, first, STATE (RUNNING));
@@ -377,8 +387,11 @@ static void an_array (void **state)
         char grid[32];
         snprintf (grid, sizeof grid, "grid.%u", i + 1);
         site_submit (s, grid,
-                     &(struct job_make){.script = script, .array = "sixteen bytes it", .array_limit = 2,
-                                        .array_index = 10 + i}, id[i]);
+                     &(struct job_make){.script = script,
+                                        .array = "sixteen bytes it",
+                                        .array_limit = 2,
+                                        .array_index = 10 + i},
+                     id[i]);
     }
     site_wait_state (s, id[0], STATE (RUNNING));
     site_wait_state (s, id[1], STATE (RUNNING));
@@ -412,8 +425,9 @@ static void backfilled_before_a_restart (void **state)
     site_wait_state (s, first, STATE (RUNNING));
     site_submit (s, "grid.2", &(struct job_make){.script = "echo all\n", .tasks = 8}, second);
     snprintf (script, sizeof script, "[ -e %s/go ] || exec sleep 1000\n", s->dir);
-    site_submit (s, "grid.3", &(struct job_make){.script = script, .tasks = 2,
-                                                 .walltime = 2000 * US_PER_S}, third);
+    site_submit (s, "grid.3",
+                 &(struct job_make){.script = script, .tasks = 2, .walltime = 2000 * US_PER_S},
+                 third);
     site_wait_state (s, third, STATE (RUNNING));
     site_kill (s);
     touch (s, "go");
@@ -427,9 +441,16 @@ int main (void)
 {
 #define T(name) cmocka_unit_test_setup_teardown (name, site_setup, site_teardown)
     const struct CMUnitTest tests[] = {
-        T (suspended_and_resumed), T (cancelled_for_another), T (checkpointed),
-        T (checkpoint_fails), T (sent_back_at_its_limit), T (node_goes_down), T (waits_for_others),
-        T (bad_wishes_are_refused), T (an_array), T (backfilled_before_a_restart),
+        T (suspended_and_resumed),
+        T (cancelled_for_another),
+        T (checkpointed),
+        T (checkpoint_fails),
+        T (sent_back_at_its_limit),
+        T (node_goes_down),
+        T (waits_for_others),
+        T (bad_wishes_are_refused),
+        T (an_array),
+        T (backfilled_before_a_restart),
     };
     cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
     return cmocka_run_group_tests (tests, site_group_setup, site_group_teardown);

@@ -35,12 +35,12 @@ static void cancel (struct site *s, const char *id)
 static void crowd_make (struct site *s, struct crowd *c)
 {
     static char config[256]; /* as long as the site may be started again */
-    struct job_make machine = {.script = "#!/bin/sh\nexec sleep 1000\n",
-                               .tasks = 2 * NODES,
-                               .walltime = 1000 * US_PER_S};
+    struct job_make machine = {
+        .script = "#!/bin/sh\nexec sleep 1000\n", .tasks = 2 * NODES, .walltime = 1000 * US_PER_S};
     snprintf (config, sizeof config,
               "RESERVATIONDEPTH[0] 10000\nPEERCAP[DEFAULT] HOLDS=10000\nRMPOLLINTERVAL 1\n"
-              "NODECFG[n[0001-%04u]] PROCS=2 MEM=4G\n", NODES);
+              "NODECFG[n[0001-%04u]] PROCS=2 MEM=4G\n",
+              NODES);
     site_start (s, config);
     site_submit (s, "grid.1", &machine, c->machine);
     site_wait_state (s, c->machine, STATE (RUNNING));
@@ -65,7 +65,8 @@ static struct passes passes_of (struct site *s)
     assert_non_null (f);
     while (fgets (line, sizeof line, f)) {
         const char *at = strstr (line, " pass done ");
-        const char *us = at ? strstr (at, " us=") : NULL, *slice = at ? strstr (at, " longest_us=") : NULL;
+        const char *us = at ? strstr (at, " us=") : NULL,
+                   *slice = at ? strstr (at, " longest_us=") : NULL;
         const char *given_up = at ? strstr (at, " given_up=") : NULL;
         if (!us || !slice || !given_up)
             continue;

@@ -12,7 +12,8 @@
  * heard for so long (0: never); the refusal goes to text ("": taken). Returns the
  * error code, or 0. */
 static int hand_over_by (struct rpcclient *as, uint64_t epoch, duration_us contact,
-                         Nui__Common__V1__Envelope *envelope, const char *grid_id, uint32_t attempt, char text[600])
+                         Nui__Common__V1__Envelope *envelope, const char *grid_id, uint32_t attempt,
+                         char text[600])
 {
     Nui__Local__V1__SubmitRequest request = NUI__LOCAL__V1__SUBMIT_REQUEST__INIT;
     Nui__Local__V1__SubmitReply *reply = NULL;
@@ -42,8 +43,8 @@ static int hand_over (struct site *s, struct rpcclient *as, Nui__Common__V1__Env
 
 /* A slot of the envelope's component in so long from now, with so long a lease. */
 static int prepare_at (struct rpcclient *as, Nui__Common__V1__Envelope *envelope,
-                       const char *grid_id, uint8_t transaction, duration_us in,
-                       duration_us lease, char text[600])
+                       const char *grid_id, uint8_t transaction, duration_us in, duration_us lease,
+                       char text[600])
 {
     Nui__Local__V1__PrepareRequest r = NUI__LOCAL__V1__PREPARE_REQUEST__INIT;
     Nui__Local__V1__Part part = NUI__LOCAL__V1__PART__INIT;
@@ -152,10 +153,10 @@ static void after_its_expiry_only_retries (void **state)
     struct site *s = *state;
     char text[600];
     site_start (s, NULL);
-    Nui__Common__V1__Envelope *known = job_envelope (
-        s, &(struct job_make){.script = "exit 3\n", .expires_in = 4 * US_PER_S});
-    Nui__Common__V1__Envelope *fresh = job_envelope (
-        s, &(struct job_make){.script = "exit 0\n", .expires_in = 4 * US_PER_S});
+    Nui__Common__V1__Envelope *known =
+        job_envelope (s, &(struct job_make){.script = "exit 3\n", .expires_in = 4 * US_PER_S});
+    Nui__Common__V1__Envelope *fresh =
+        job_envelope (s, &(struct job_make){.script = "exit 0\n", .expires_in = 4 * US_PER_S});
     time_us expiry = clock_now_us () + 4 * US_PER_S;
     assert_int_equal (hand_over (s, s->as_meta, known, "grid.1", 1, text), 0);
     site_wait_state (s, "alpha.1", STATE (FAILED));
@@ -197,7 +198,8 @@ static void an_earlier_leader_comes_too_late (void **state)
     site_start (s, "METAGROUP meta rival third");
     s->mood = BANK_SILENT;
     Nui__Common__V1__Envelope *job = job_envelope (s, &(struct job_make){.script = "echo good\n"});
-    Nui__Common__V1__Envelope *large = job_envelope (s, &(struct job_make){.script = "exit 0\n", .tasks = 9});
+    Nui__Common__V1__Envelope *large =
+        job_envelope (s, &(struct job_make){.script = "exit 0\n", .tasks = 9});
     uint8_t *word = memmem (job->body.data, job->body.len, "good", 4);
     assert_int_equal (hand_over_by (s->as_meta, 1, 0, job, "grid.1", 1, text), 0);
     assert_string_equal (text, "");
@@ -232,9 +234,11 @@ static void submit_unheard (struct site *s, char id[64])
 {
     Nui__Local__V1__JobRequest nothing = NUI__LOCAL__V1__JOB_REQUEST__INIT;
     char text[600];
-    Nui__Common__V1__Envelope *envelope = job_envelope (s, &(struct job_make){.script = "exit 0\n"});
+    Nui__Common__V1__Envelope *envelope =
+        job_envelope (s, &(struct job_make){.script = "exit 0\n"});
     site_wait (s, have_reported, NULL, "the first reports");
-    nothing.job_id = (char *)"alpha.99"; /* their answers were under way before this was: the site has both */
+    nothing.job_id =
+        (char *)"alpha.99"; /* their answers were under way before this was: the site has both */
     assert_int_equal (site_call (s->as_meta, "Job", &nothing, NULL, NULL), ERR_NOT_FOUND);
     assert_int_equal (hand_over_by (s->as_rival, 1, 60 * US_PER_S, envelope, "grid.1", 1, text), 0);
     assert_string_equal (text, "");
@@ -275,8 +279,8 @@ static void no_signature_is_good_for_ever (void **state)
     struct site *s = *state;
     char text[600];
     site_start (s, "REPLAYWINDOW 00:01:00");
-    Nui__Common__V1__Envelope *envelope = job_envelope (
-        s, &(struct job_make){.script = "exit 0\n", .created_in = -120 * US_PER_S});
+    Nui__Common__V1__Envelope *envelope =
+        job_envelope (s, &(struct job_make){.script = "exit 0\n", .created_in = -120 * US_PER_S});
     assert_refused (hand_over (s, s->as_meta, envelope, "grid.1", 1, text), text,
                     "REPLAYWINDOW of this site");
     envelope_free (envelope);
@@ -379,7 +383,8 @@ static void handed_in_on_the_spot (void **state)
         job_envelope (s, &(struct job_make){.script = "exit 1", .uuid = uuid}),
         job_envelope (s, &(struct job_make){.script = "exit 0"}),
         job_envelope (s, &(struct job_make){.script = "exit 0", .created_in = 3600 * US_PER_S}),
-        job_envelope (s, &(struct job_make){.script = "exit 0", .walltime = 400 * 86400 * US_PER_S}),
+        job_envelope (s,
+                      &(struct job_make){.script = "exit 0", .walltime = 400 * 86400 * US_PER_S}),
         job_envelope (s, &(struct job_make){.script = "exit 0", .hosts = "n[1-1048570]"}),
     };
     assert_int_equal (msub (s->as_alice, e[0], first), 0);
@@ -400,7 +405,8 @@ static void handed_in_on_the_spot (void **state)
     assert_int_equal (msub (s->as_bob, e[0], text), ERR_UNAUTHENTIC);
     if (geteuid () == 0) { /* on the socket: who is not the signer's account */
         struct passwd *other = getpwnam ("nobody");
-        Nui__Common__V1__Envelope *cheque = job_envelope (s, &(struct job_make){.script = "exit 0"});
+        Nui__Common__V1__Envelope *cheque =
+            job_envelope (s, &(struct job_make){.script = "exit 0"});
         assert_non_null (other);
         assert_int_equal (seteuid (other->pw_uid), 0);
         int rc = msub (s->as_local, cheque, text);
@@ -459,8 +465,9 @@ static void each_rule_is_named (void **state)
     /* The file is looked at again. */
     site_kill (s);
     site_start (s, "GRIDCFG[DEFAULT] USERLIST=nui://test/user/bob\n");
-    snprintf (words, sizeof words, "USERLIST=nui://test/user/bob for jobs of the grid: the user is "
-                                   "nui://test/user/alice");
+    snprintf (words, sizeof words,
+              "USERLIST=nui://test/user/bob for jobs of the grid: the user is "
+              "nui://test/user/alice");
     policy_says (s, s->as_meta, &(struct job_make){.script = "exit 0\n"}, words);
 }
 
@@ -478,16 +485,20 @@ static void a_share_of_the_site (void **state)
     /* 8 processors: 4 at one time, and 3 are promised. */
     assert_int_equal (prepare_at (s->as_meta, e[0], "grid.1", 1, hour, minute, text), 0);
     assert_string_equal (text, "");
-    assert_int_equal (prepare_at (s->as_meta, e[1], "grid.2", 2, hour + 5 * minute, minute, text), 0);
-    assert_non_null (strstr (text, "SHARE=50 for jobs of the grid: metascheduler meta has 3 processors "
-                                   "in that time and asks for 3 more"));
-    assert_int_equal (prepare_at (s->as_meta, e[1], "grid.2", 3, hour + 15 * minute, minute, text), 0);
+    assert_int_equal (prepare_at (s->as_meta, e[1], "grid.2", 2, hour + 5 * minute, minute, text),
+                      0);
+    assert_non_null (strstr (text,
+                             "SHARE=50 for jobs of the grid: metascheduler meta has 3 processors "
+                             "in that time and asks for 3 more"));
+    assert_int_equal (prepare_at (s->as_meta, e[1], "grid.2", 3, hour + 15 * minute, minute, text),
+                      0);
     assert_string_equal (text, "");
     /* What another has is not counted against it. */
     assert_int_equal (prepare_at (s->as_rival, e[2], "grid.1", 4, hour, minute, text), 0);
     assert_string_equal (text, "");
     assert_int_equal (prepare_at (s->as_meta, e[3], "grid.4", 5, hour, 3 * minute, text), 0);
-    assert_non_null (strstr (text, "MAXLEASE=00:02:00 for jobs of the grid: the lease is 00:03:00"));
+    assert_non_null (
+        strstr (text, "MAXLEASE=00:02:00 for jobs of the grid: the lease is 00:03:00"));
     assert_int_equal (prepare_at (s->as_meta, e[3], "grid.4", 6, 3 * hour, minute, text), 0);
     if (!strstr (text, "MAXAHEAD=2:00:00"))
         fail_msg ("%s", text);
@@ -522,13 +533,16 @@ static void a_share_of_what_runs (void **state)
     site_wait_state (s, first, STATE (RUNNING));
     site_submit (s, "grid.2", &three, second);
     site_wait (s, waits_for_its_share, second, "the second to be over the share");
-    assert_non_null (strstr (site_last_event (s, second)->reason->text,
-                             "SHARE=50 for jobs of the grid: metascheduler meta has 3 processors in that "
-                             "time and asks for 3 more"));
+    assert_non_null (
+        strstr (site_last_event (s, second)->reason->text,
+                "SHARE=50 for jobs of the grid: metascheduler meta has 3 processors in that "
+                "time and asks for 3 more"));
     Nui__Common__V1__Envelope *slot = job_envelope (s, &three), *other = job_envelope (s, &three);
-    assert_int_equal (prepare_at (s->as_meta, slot, "grid.3", 1, 60 * US_PER_S, 60 * US_PER_S, text), 0);
+    assert_int_equal (
+        prepare_at (s->as_meta, slot, "grid.3", 1, 60 * US_PER_S, 60 * US_PER_S, text), 0);
     assert_non_null (strstr (text, "SHARE=50"));
-    assert_int_equal (hand_over (s, s->as_rival, other, "grid.1", 1, text), 0); /* 3 of 8 are free, and another's */
+    assert_int_equal (hand_over (s, s->as_rival, other, "grid.1", 1, text),
+                      0); /* 3 of 8 are free, and another's */
     assert_string_equal (text, "");
     snprintf (rivals, sizeof rivals, "alpha.3");
     wait_running (s->as_rival, rivals); /* of which the metascheduler hears nothing */
@@ -562,9 +576,10 @@ static void not_below_its_price (void **state)
     site_start (s, "GRIDCFG[DEFAULT] MINPRICE=1.25\nDEFERTIME 01:00:00\n");
     site_submit (s, "grid.1", &(struct job_make){.script = "exit 0\n"}, id);
     site_wait (s, priced_too_low, id, "the price to be refused");
-    assert_non_null (strstr (site_last_event (s, id)->reason->text,
-                             "MINPRICE=1.25 for each processor-second of jobs of the grid: the bank "
-                             "holds 60 for 1 processors"));
+    assert_non_null (
+        strstr (site_last_event (s, id)->reason->text,
+                "MINPRICE=1.25 for each processor-second of jobs of the grid: the bank "
+                "holds 60 for 1 processors"));
     Nui__Common__V1__Envelope *envelope =
         job_envelope (s, &(struct job_make){.script = "exit 0\n"});
     assert_int_equal (prepare_it (s->as_meta, envelope, "grid.2", 1, text), 0);
@@ -609,7 +624,8 @@ static void hours_that_the_grid_does_not_get (void **state)
     }
     snprintf (config, sizeof config,
               "SRCFG[office] PERIOD=DAY STARTTIME=%s ENDTIME=%s HOSTLIST=alpha0[1-4] "
-              "JOBATTRLIST=!GRID PROCLIMIT=>=1\n", at[0], at[1]);
+              "JOBATTRLIST=!GRID PROCLIMIT=>=1\n",
+              at[0], at[1]);
     site_start (s, config);
     Nui__Common__V1__Envelope *envelope =
         job_envelope (s, &(struct job_make){.script = "exit 0\n", .walltime = 5 * minute});
@@ -617,8 +633,8 @@ static void hours_that_the_grid_does_not_get (void **state)
     assert_string_not_equal (text, "");
     assert_int_equal (prepare_at (s->as_meta, envelope, "grid.1", 2, hour / 2, minute, text), 0);
     assert_string_equal (text, "");
-    assert_int_equal (prepare_at (s->as_meta, envelope, "grid.1", 3, 3 * hour + minute, minute, text),
-                      0);
+    assert_int_equal (
+        prepare_at (s->as_meta, envelope, "grid.1", 3, 3 * hour + minute, minute, text), 0);
     assert_string_equal (text, "");
     envelope_free (envelope);
 }
@@ -627,12 +643,22 @@ int main (void)
 {
 #define T(name) cmocka_unit_test_setup_teardown (name, site_setup, site_teardown)
     const struct CMUnitTest tests[] = {
-        T (a_signed_job_is_taken_once), T (a_prepared_part_is_remembered),
-        T (after_its_expiry_only_retries), T (no_signature_is_good_for_ever), T (a_group_is_one_metascheduler),
-        T (an_earlier_leader_comes_too_late), T (two_of_three_have_heard_of_it), T (one_of_three_has_heard_of_it),
-        T (a_metascheduler_sees_its_own), T (handed_in_on_the_spot),
-        T (each_rule_is_named), T (a_share_of_the_site), T (a_share_of_what_runs), T (not_below_its_price),
-        T (nodes_that_the_grid_does_not_get), T (hours_that_the_grid_does_not_get),
+        T (a_signed_job_is_taken_once),
+        T (a_prepared_part_is_remembered),
+        T (after_its_expiry_only_retries),
+        T (no_signature_is_good_for_ever),
+        T (a_group_is_one_metascheduler),
+        T (an_earlier_leader_comes_too_late),
+        T (two_of_three_have_heard_of_it),
+        T (one_of_three_has_heard_of_it),
+        T (a_metascheduler_sees_its_own),
+        T (handed_in_on_the_spot),
+        T (each_rule_is_named),
+        T (a_share_of_the_site),
+        T (a_share_of_what_runs),
+        T (not_below_its_price),
+        T (nodes_that_the_grid_does_not_get),
+        T (hours_that_the_grid_does_not_get),
     };
     cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
     return cmocka_run_group_tests (tests, site_group_setup, site_group_teardown);

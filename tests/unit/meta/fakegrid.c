@@ -24,7 +24,6 @@
 #include "proto/job/handover.h"
 #include "tests/interop/testca.h"
 
-
 /* ---- events towards nui-meta */
 
 static void report_done (void *arg, const struct rpc_result *result)
@@ -80,9 +79,12 @@ void fake_report (struct fakesite *site)
     report.n_grid_numbers = site->taken_of != NULL;
     report.grid_numbers = numbers;
     struct rpccallout_config call = {.service = &nui__meta__v1__meta__descriptor,
-                                     .method = "Report", .request = &report.base,
-                                     .timeout = 2 * US_PER_S, .idempotent = true,
-                                     .done = report_done, .arg = site};
+                                     .method = "Report",
+                                     .request = &report.base,
+                                     .timeout = 2 * US_PER_S,
+                                     .idempotent = true,
+                                     .done = report_done,
+                                     .arg = site};
     site->reports_outstanding++;
     rpcclient_start (site->meta, &call);
 }
@@ -159,12 +161,14 @@ static struct fake_part *part_new (struct fakesite *site, const Nui__Local__V1__
 }
 
 /* What a site is given it can hold for, and what it is only asked about it cannot. */
-static void handed_over (const struct fakesite *site, const struct rpccall *call, const Nui__Common__V1__Envelope *envelope,
-                         const char *component)
+static void handed_over (const struct fakesite *site, const struct rpccall *call,
+                         const Nui__Common__V1__Envelope *envelope, const char *component)
 {
-    struct handover about = {.grid = rpccall_peer (call)->grid, .site = site->name, .component = component};
+    struct handover about = {
+        .grid = rpccall_peer (call)->grid, .site = site->name, .component = component};
     struct err err = {0};
-    Nui__Common__V1__Job *job = nui__common__v1__job__unpack (NULL, envelope->body.len, envelope->body.data);
+    Nui__Common__V1__Job *job =
+        nui__common__v1__job__unpack (NULL, envelope->body.len, envelope->body.data);
     assert_non_null (job);
     about.uuid = job->uuid;
     sha256 (envelope->body.data, envelope->body.len, about.hash);
@@ -185,7 +189,7 @@ static void on_query (void *self, struct rpccall *call, const ProtobufCMessage *
         return;
     assert_null (request->envelope->handover);
     Nui__Common__V1__Job *job = nui__common__v1__job__unpack (NULL, request->envelope->body.len,
-                                                             request->envelope->body.data);
+                                                              request->envelope->body.data);
     assert_non_null (job);
     reply.feasible = !site->infeasible;
     reason.code = (char *)"Denied";
@@ -227,8 +231,7 @@ static void prepare_reply (struct fakesite *site, struct rpccall *call,
 static void on_prepare (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
     struct fakesite *site = self;
-    const Nui__Local__V1__PrepareRequest *request =
-        (const Nui__Local__V1__PrepareRequest *)message;
+    const Nui__Local__V1__PrepareRequest *request = (const Nui__Local__V1__PrepareRequest *)message;
     Nui__Local__V1__PrepareReply reply = NUI__LOCAL__V1__PREPARE_REPLY__INIT;
     Nui__Common__V1__Reason reason = NUI__COMMON__V1__REASON__INIT;
     if (!before_call (site, call, "Prepare", &site->calls_prepare))
@@ -274,8 +277,8 @@ static void on_commit (void *self, struct rpccall *call, const ProtobufCMessage 
         part->state = FAKE_FIRM;
         part->was_firm = true;
     }
-    reply.outcome = !part ? NUI__LOCAL__V1__COMMIT_REPLY__OUTCOME__UNKNOWN
-                    : part->was_firm ? NUI__LOCAL__V1__COMMIT_REPLY__OUTCOME__FIRM
+    reply.outcome = !part                         ? NUI__LOCAL__V1__COMMIT_REPLY__OUTCOME__UNKNOWN
+                    : part->was_firm              ? NUI__LOCAL__V1__COMMIT_REPLY__OUTCOME__FIRM
                     : part->state == FAKE_EXPIRED ? NUI__LOCAL__V1__COMMIT_REPLY__OUTCOME__EXPIRED
                                                   : NUI__LOCAL__V1__COMMIT_REPLY__OUTCOME__ABORTED;
     reply.reservation_id = (char *)"r.1";
@@ -342,10 +345,10 @@ static void all_firm_check (struct fakegrid *grid, const Nui__Local__V1__StartRe
         for (uint32_t s = 0; s < grid->sites; s++)
             for (uint32_t p = 0; p < grid->site[s].part_count; p++) {
                 const struct fake_part *part = &grid->site[s].part[p];
-                firm = firm || (part->was_firm &&
-                                memcmp (part->transaction, request->part->transaction.data, 16) ==
-                                    0 &&
-                                strcmp (part->component, request->peers[i]->component) == 0);
+                firm =
+                    firm || (part->was_firm &&
+                             memcmp (part->transaction, request->part->transaction.data, 16) == 0 &&
+                             strcmp (part->component, request->peers[i]->component) == 0);
             }
         if (!firm)
             grid->violations++;
@@ -379,8 +382,7 @@ static void on_start (void *self, struct rpccall *call, const ProtobufCMessage *
 static void on_release (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
     struct fakesite *site = self;
-    const Nui__Local__V1__ReleaseRequest *request =
-        (const Nui__Local__V1__ReleaseRequest *)message;
+    const Nui__Local__V1__ReleaseRequest *request = (const Nui__Local__V1__ReleaseRequest *)message;
     Nui__Local__V1__ReleaseReply reply = NUI__LOCAL__V1__RELEASE_REPLY__INIT;
     if (!before_call (site, call, "Release", &site->calls_release))
         return;
@@ -524,13 +526,15 @@ static void quote_note (struct fakegrid *grid, const Nui__Bank__V1__QuoteRequest
     for (size_t i = 0; i < request->n_items; i++) {
         const Nui__Bank__V1__PriceItem *item = request->items[i];
         if (len < cap - 100)
-            len += (size_t)snprintf (grid->quoted + len, cap - len, "%s%s:%u%s%s", i ? " " : "", item->site,
-                                 (unsigned)item->procs, *item->machine ? "@" : "", item->machine);
+            len += (size_t)snprintf (grid->quoted + len, cap - len, "%s%s:%u%s%s", i ? " " : "",
+                                     item->site, (unsigned)item->procs, *item->machine ? "@" : "",
+                                     item->machine);
     }
     snprintf (grid->quoted + len, cap - len, ";");
 }
 
-static_assert ((int)SURVEY_QUOTE_ITEMS_MAX <= (int)LEDGER_QUOTE_ITEMS_MAX, "the bank prices what it is asked");
+static_assert ((int)SURVEY_QUOTE_ITEMS_MAX <= (int)LEDGER_QUOTE_ITEMS_MAX,
+               "the bank prices what it is asked");
 
 static const struct fakesite *quoted_site (const struct fakegrid *grid, const char *name)
 {
@@ -715,8 +719,11 @@ static struct rpcclient *client (struct fakegrid *grid, struct tlsid *id)
     char target[64];
     struct err err;
     snprintf (target, sizeof target, "127.0.0.1:%u", grid->meta_port);
-    struct rpcclient_config config = {.base = grid->base, .id = id, .target = target,
-                                      .expect_kind = PRINCIPAL_META, .backoff_max = 200000};
+    struct rpcclient_config config = {.base = grid->base,
+                                      .id = id,
+                                      .target = target,
+                                      .expect_kind = PRINCIPAL_META,
+                                      .backoff_max = 200000};
     struct rpcclient *made = rpcclient_create (&config, &err);
     assert_non_null (made);
     return made;
@@ -916,8 +923,8 @@ int fake_submit (struct fakegrid *grid, const struct fake_job *job, char id_out[
     Nui__Meta__V1__SubmitRequest request = NUI__META__V1__SUBMIT_REQUEST__INIT;
     ProtobufCMessage *reply = NULL;
     request.envelope = fake_envelope (grid, grid->alice_id, "nui://demo/user/alice", job);
-    int rc = rpcclient_call (grid->alice, &nui__meta__v1__meta__descriptor, "Submit",
-                             &request.base, 3 * US_PER_S, true, &reply, err);
+    int rc = rpcclient_call (grid->alice, &nui__meta__v1__meta__descriptor, "Submit", &request.base,
+                             3 * US_PER_S, true, &reply, err);
     envelope_free (request.envelope);
     if (rc == 0) {
         snprintf (id_out, 32, "%s", ((Nui__Meta__V1__SubmitReply *)reply)->grid_job_id);
@@ -932,8 +939,8 @@ Nui__Meta__V1__JobStatus *fake_status (struct fakegrid *grid, const char *id)
     ProtobufCMessage *reply = NULL;
     struct err err;
     request.grid_job_id = (char *)id;
-    int rc = rpcclient_call (grid->alice, &nui__meta__v1__meta__descriptor, "Status",
-                             &request.base, 10 * US_PER_S, true, &reply, &err);
+    int rc = rpcclient_call (grid->alice, &nui__meta__v1__meta__descriptor, "Status", &request.base,
+                             10 * US_PER_S, true, &reply, &err);
     if (rc)
         print_error ("%s\n", err.text);
     assert_int_equal (rc, 0);

@@ -13,11 +13,25 @@
 #include "proto/rpc/rpcclient.h"
 #include "proto/rpc/rpcserver.h"
 
-enum { FAKE_SITES = 3, FAKE_SITES_SOME = 12, FAKE_SITES_MAX = 36, FAKE_PARTS_MAX = 256, FAKE_SINGLES_MAX = 64 };
+enum {
+    FAKE_SITES = 3,
+    FAKE_SITES_SOME = 12,
+    FAKE_SITES_MAX = 36,
+    FAKE_PARTS_MAX = 256,
+    FAKE_SINGLES_MAX = 64
+};
 
 struct fakegrid;
 
-enum fake_state { FAKE_PREPARED = 1, FAKE_FIRM, FAKE_RUNNING, FAKE_ENDED, FAKE_TOMB, FAKE_RELEASED, FAKE_EXPIRED };
+enum fake_state {
+    FAKE_PREPARED = 1,
+    FAKE_FIRM,
+    FAKE_RUNNING,
+    FAKE_ENDED,
+    FAKE_TOMB,
+    FAKE_RELEASED,
+    FAKE_EXPIRED
+};
 
 struct fake_part {
     uint8_t transaction[16];
@@ -45,7 +59,7 @@ struct fakesite {
     struct fakegrid *grid;
     char name[16];
     struct rpcserver *server;
-    struct rpcclient *meta;      /* for reports */
+    struct rpcclient *meta; /* for reports */
     struct tlsid *id;
     uint32_t procs;
     struct fake_part part[FAKE_PARTS_MAX];
@@ -55,29 +69,29 @@ struct fakesite {
     uint32_t number;
     /* events not acknowledged */
     Nui__Local__V1__JobInfo *event[256];
-    uint64_t event_first;        /* sequence of event[0] */
+    uint64_t event_first; /* sequence of event[0] */
     uint32_t event_count;
     uint32_t reports_outstanding;
     /* how to misbehave */
-    time_us start_estimate;      /* relative to now */
-    duration_us since_report;    /* by which that has become later */
-    const char *taken_of;        /* it says that it has taken jobs of this metascheduler; NULL: of none */
-    uint64_t taken;              /* up to grid.N */
-    uint64_t events_next;        /* the number of its next event, as it says; 0: it does not */
-    bool forgets;                /* Job knows none */
+    time_us start_estimate;   /* relative to now */
+    duration_us since_report; /* by which that has become later */
+    const char *taken_of; /* it says that it has taken jobs of this metascheduler; NULL: of none */
+    uint64_t taken;       /* up to grid.N */
+    uint64_t events_next; /* the number of its next event, as it says; 0: it does not */
+    bool forgets;         /* Job knows none */
     Nui__Local__V1__JobState tells; /* how Job says that any is */
     uint32_t calls_job;
-    uint32_t prepare_no;         /* so many times NO, with */
-    duration_us next_feasible;   /* this far from the slot */
-    uint32_t commit_expired;     /* so many times EXPIRED */
-    uint32_t submit_no;          /* so many times refused */
-    uint32_t not_ready;          /* so many times not ready */
-    bool hold_runs;              /* jobs do not end by themselves */
-    char mute[16];               /* this method is not answered */
+    uint32_t prepare_no;       /* so many times NO, with */
+    duration_us next_feasible; /* this far from the slot */
+    uint32_t commit_expired;   /* so many times EXPIRED */
+    uint32_t submit_no;        /* so many times refused */
+    uint32_t not_ready;        /* so many times not ready */
+    bool hold_runs;            /* jobs do not end by themselves */
+    char mute[16];             /* this method is not answered */
     bool infeasible;
-    uint32_t query_procs;        /* Query says so many; 0: as many as tasks */
-    const char *machine;         /* and this machine, at which the bank's price is threefold; NULL: none */
-    bool unfunded;               /* nobody pays for a job here */
+    uint32_t query_procs; /* Query says so many; 0: as many as tasks */
+    const char *machine;  /* and this machine, at which the bank's price is threefold; NULL: none */
+    bool unfunded;        /* nobody pays for a job here */
     /* what was seen */
     uint32_t calls_query, calls_prepare, calls_commit, calls_abort, calls_ready, calls_start,
         calls_release, calls_submit, calls_cancel;
@@ -93,15 +107,15 @@ struct fakegrid {
     struct rpcserver *bank;
     struct tlsid *bank_id, *alice_id, *bob_id, *operator_id;
     bool bank_funded;
-    int64_t bank_rate[FAKE_SITES_MAX];    /* price per processor-second */
-    bool bank_mute;                       /* it does not answer */
+    int64_t bank_rate[FAKE_SITES_MAX]; /* price per processor-second */
+    bool bank_mute;                    /* it does not answer */
     uint32_t calls_quote;
-    uint8_t secret[32];               /* of the bank: hand-overs are checked by it */
+    uint8_t secret[32]; /* of the bank: hand-overs are checked by it */
     uint32_t calls_key;
-    bool bank_keyless;                /* it gives no key */
-    char quoted[4096];                    /* what it was asked: "alpha:2 beta:2@fast; all alpha:2;" */
-    char kill_on[16];                 /* the first call of this method at any site kills nui-meta */
-    uint32_t kill_after;              /* … after so many such calls */
+    bool bank_keyless;   /* it gives no key */
+    char quoted[4096];   /* what it was asked: "alpha:2 beta:2@fast; all alpha:2;" */
+    char kill_on[16];    /* the first call of this method at any site kills nui-meta */
+    uint32_t kill_after; /* … after so many such calls */
     bool killed;
     int meta_pid;
     uint16_t meta_port;
@@ -111,11 +125,11 @@ struct fakegrid {
 
 struct fakegrid *fake_create (uint32_t sites);
 void fake_destroy (struct fakegrid *grid);
-void fake_meta_start (struct fakegrid *grid);  /* and waits until it serves and sites reported */
+void fake_meta_start (struct fakegrid *grid); /* and waits until it serves and sites reported */
 /* Replaces the configuration (NULL: as it was made) by a rename. */
 void fake_meta_config (struct fakegrid *grid, const char *text);
-void fake_meta_kill (struct fakegrid *grid);   /* kill -9 and wait */
-void fake_meta_stop (struct fakegrid *grid);   /* SIGTERM; asserts exit code 0 */
+void fake_meta_kill (struct fakegrid *grid); /* kill -9 and wait */
+void fake_meta_stop (struct fakegrid *grid); /* SIGTERM; asserts exit code 0 */
 /* Fails the test when cond does not hold within timeout. */
 void fake_until (struct fakegrid *grid, bool (*cond) (void *arg), void *arg, duration_us timeout);
 void fake_report (struct fakesite *site);
@@ -130,10 +144,10 @@ struct fake_job {
     uint32_t walltime_s;
     int64_t deadline_us;
     int64_t cost_max_micro;
-    const uint8_t *uuid;         /* NULL: a fresh one */
+    const uint8_t *uuid; /* NULL: a fresh one */
     bool no_script;
     const char *name;
-    const char *after_end_of;    /* a job of the grid; NULL: none */
+    const char *after_end_of; /* a job of the grid; NULL: none */
 };
 Nui__Common__V1__Envelope *fake_envelope (struct fakegrid *grid, struct tlsid *signer,
                                           const char *submitter, const struct fake_job *job);

@@ -16,8 +16,12 @@ static const struct choose_interval any[] = {{0, INT64_MAX}};
 static struct choose_offer offer (uint32_t part, uint32_t site, credit_micro price,
                                   const struct choose_interval *starts, uint32_t count)
 {
-    return (struct choose_offer){.part = part, .site = site, .procs = 1, .price = price,
-                                 .not_before = TIME_US_NONE, .starts = starts,
+    return (struct choose_offer){.part = part,
+                                 .site = site,
+                                 .procs = 1,
+                                 .price = price,
+                                 .not_before = TIME_US_NONE,
+                                 .starts = starts,
                                  .start_count = count};
 }
 
@@ -27,8 +31,8 @@ static void earliest_common_start (void **state)
     const struct choose_interval b[] = {{20, 40}, {55, 90}};
     struct choose_offer offers[] = {offer (0, 0, 1, a, 3), offer (1, 1, 1, b, 2)};
     struct choose_part parts[] = {{"a", 0, 10}, {"b", 0, 10}};
-    struct choose_problem problem = {.part = parts, .part_count = 2, .offer = offers,
-                                     .offer_count = 2};
+    struct choose_problem problem = {
+        .part = parts, .part_count = 2, .offer = offers, .offer_count = 2};
     struct choose_result result;
     struct err err;
     (void)state;
@@ -49,8 +53,8 @@ static void touching_ends_are_common (void **state)
     const struct choose_interval b[] = {{30, 90}};
     struct choose_offer offers[] = {offer (0, 0, 1, a, 1), offer (1, 1, 1, b, 1)};
     struct choose_part parts[] = {{"a", 0, 10}, {"b", 0, 10}};
-    struct choose_problem problem = {.part = parts, .part_count = 2, .offer = offers,
-                                     .offer_count = 2};
+    struct choose_problem problem = {
+        .part = parts, .part_count = 2, .offer = offers, .offer_count = 2};
     struct choose_result result;
     (void)state;
     assert_int_equal (choose_group (&problem, &result, NULL), 0);
@@ -63,8 +67,8 @@ static void offsets_shift (void **state)
     const struct choose_interval b[] = {{150, 400}};
     struct choose_offer offers[] = {offer (0, 0, 1, a, 1), offer (1, 1, 1, b, 1)};
     struct choose_part parts[] = {{"stage", -60, 10}, {"run", 0, 10}};
-    struct choose_problem problem = {.part = parts, .part_count = 2, .offer = offers,
-                                     .offer_count = 2};
+    struct choose_problem problem = {
+        .part = parts, .part_count = 2, .offer = offers, .offer_count = 2};
     struct choose_result result;
     (void)state;
     /* the staging part starts 60 before the common moment, so that lies in [160, 180] */
@@ -79,8 +83,12 @@ static void deadline_and_not_before (void **state)
 {
     struct choose_offer offers[] = {offer (0, 0, 1, any, 1), offer (1, 1, 1, any, 1)};
     struct choose_part parts[] = {{"a", 0, 10}, {"b", 5, 50}};
-    struct choose_problem problem = {.part = parts, .part_count = 2, .offer = offers,
-                                     .offer_count = 2, .not_before = 40, .deadline = 95};
+    struct choose_problem problem = {.part = parts,
+                                     .part_count = 2,
+                                     .offer = offers,
+                                     .offer_count = 2,
+                                     .not_before = 40,
+                                     .deadline = 95};
     struct choose_result result;
     struct err err;
     (void)state;
@@ -96,8 +104,8 @@ static void hint_binds_one_site (void **state)
 {
     struct choose_offer offers[] = {offer (0, 0, 1, any, 1), offer (1, 1, 1, any, 1)};
     struct choose_part parts[] = {{"a", 0, 10}, {"b", 0, 10}};
-    struct choose_problem problem = {.part = parts, .part_count = 2, .offer = offers,
-                                     .offer_count = 2};
+    struct choose_problem problem = {
+        .part = parts, .part_count = 2, .offer = offers, .offer_count = 2};
     struct choose_result result;
     (void)state;
     offers[1].not_before = 777;
@@ -116,14 +124,14 @@ static void earliest_then_cheapest (void **state)
         offer (1, 0, 5, any, 1), offer (1, 1, 4, any, 1),
     };
     struct choose_part parts[] = {{"a", 0, 10}, {"b", 0, 10}};
-    struct choose_problem problem = {.part = parts, .part_count = 2, .offer = offers,
-                                     .offer_count = 5, .now = 7};
+    struct choose_problem problem = {
+        .part = parts, .part_count = 2, .offer = offers, .offer_count = 5, .now = 7};
     struct choose_result result;
     (void)state;
     assert_int_equal (choose_group (&problem, &result, NULL), 0);
-    assert_int_equal (result.start, 7);      /* not the cheap one at 100 */
-    assert_int_equal (result.offer[0], 0);   /* equal price: the lower site */
-    assert_int_equal (result.offer[1], 4);   /* the cheaper one */
+    assert_int_equal (result.start, 7);    /* not the cheap one at 100 */
+    assert_int_equal (result.offer[0], 0); /* equal price: the lower site */
+    assert_int_equal (result.offer[1], 4); /* the cheaper one */
     assert_int_equal (result.price, 13);
     problem.cost_max = 5; /* now the later, cheaper combination is the first that is allowed */
     assert_int_equal (choose_group (&problem, &result, NULL), 0);
@@ -136,12 +144,14 @@ static void earliest_then_cheapest (void **state)
 static void capacity_of_one_site (void **state)
 {
     struct choose_offer offers[] = {
-        offer (0, 0, 1, any, 1), offer (0, 1, 9, any, 1),
-        offer (1, 0, 1, any, 1), offer (1, 1, 5, any, 1),
+        offer (0, 0, 1, any, 1),
+        offer (0, 1, 9, any, 1),
+        offer (1, 0, 1, any, 1),
+        offer (1, 1, 5, any, 1),
     };
     struct choose_part parts[] = {{"a", 0, 10}, {"b", 0, 10}};
-    struct choose_problem problem = {.part = parts, .part_count = 2, .offer = offers,
-                                     .offer_count = 4};
+    struct choose_problem problem = {
+        .part = parts, .part_count = 2, .offer = offers, .offer_count = 4};
     struct choose_result result;
     (void)state;
     for (int i = 0; i < 4; i++) {
@@ -162,8 +172,8 @@ static void a_part_without_start_is_named (void **state)
 {
     struct choose_offer offers[] = {offer (0, 0, 1, any, 1)};
     struct choose_part parts[] = {{"left", 0, 10}, {"right", 0, 10}};
-    struct choose_problem problem = {.part = parts, .part_count = 2, .offer = offers,
-                                     .offer_count = 1};
+    struct choose_problem problem = {
+        .part = parts, .part_count = 2, .offer = offers, .offer_count = 1};
     struct choose_result result;
     struct err err;
     (void)state;
@@ -182,7 +192,8 @@ static void limits (void **state)
     assert_int_equal (choose_group (&problem, &result, NULL), ERR_LIMIT);
 }
 
-static bool may_start (const struct choose_problem *problem, const struct choose_offer *offer, time_us t)
+static bool may_start (const struct choose_problem *problem, const struct choose_offer *offer,
+                       time_us t)
 {
     time_us own = t + problem->part[offer->part].offset;
     if (own < problem->now || own + offer->walltime > problem->deadline ||
@@ -195,12 +206,14 @@ static bool may_start (const struct choose_problem *problem, const struct choose
 }
 
 /* Every moment, every assignment of three parts with three offers each. */
-static bool searched (const struct choose_problem *problem, time_us *end_out, credit_micro *price_out)
+static bool searched (const struct choose_problem *problem, time_us *end_out,
+                      credit_micro *price_out)
 {
     bool found = false;
     for (time_us t = 0; t < 100; t++)
         for (uint32_t way = 0; way < 27; way++) {
-            const struct choose_offer *o[3] = {&problem->offer[way % 3], &problem->offer[3 + way / 3 % 3],
+            const struct choose_offer *o[3] = {&problem->offer[way % 3],
+                                               &problem->offer[3 + way / 3 % 3],
                                                &problem->offer[6 + way / 9]};
             time_us end = 0;
             credit_micro price = 0;
@@ -234,8 +247,11 @@ static void equals_a_search (void **state)
         struct choose_interval starts[9][4];
         struct choose_offer offers[9];
         struct choose_part parts[3] = {{"a", 0, 5}, {"b", rand () % 7 - 3, 5}, {"c", 0, 5}};
-        struct choose_problem problem = {.part = parts, .part_count = 3, .offer = offers,
-                                         .offer_count = 9, .now = rand () % 10,
+        struct choose_problem problem = {.part = parts,
+                                         .part_count = 3,
+                                         .offer = offers,
+                                         .offer_count = 9,
+                                         .now = rand () % 10,
                                          .deadline = 30 + rand () % 40,
                                          .not_after = rand () % 3 ? 0 : 5 + rand () % 20,
                                          .cost_max = rand () % 2 ? 0 : 6 + rand () % 12,
@@ -275,8 +291,8 @@ static void sizes (void **state)
     struct choose_offer offers[] = {offer (0, 0, 40, any, 1), offer (0, 0, 50, mid, 1),
                                     offer (0, 0, 60, late, 1)};
     struct choose_part parts[] = {{"a", 0, 40}};
-    struct choose_problem problem = {.part = parts, .part_count = 1, .offer = offers,
-                                     .offer_count = 3};
+    struct choose_problem problem = {
+        .part = parts, .part_count = 1, .offer = offers, .offer_count = 3};
     struct choose_result result;
     (void)state;
     for (uint32_t i = 0; i < 3; i++) {
@@ -306,8 +322,8 @@ static void the_latest_start (void **state)
     const struct choose_interval late[] = {{50, 90}};
     struct choose_offer offers[] = {offer (0, 0, 1, any, 1), offer (1, 1, 1, late, 1)};
     struct choose_part parts[] = {{"a", 0, 10}, {"b", 5, 10}};
-    struct choose_problem problem = {.part = parts, .part_count = 2, .offer = offers,
-                                     .offer_count = 2, .not_after = 45};
+    struct choose_problem problem = {
+        .part = parts, .part_count = 2, .offer = offers, .offer_count = 2, .not_after = 45};
     struct choose_result result;
     struct err err;
     (void)state;
@@ -324,8 +340,8 @@ static void the_latest_start (void **state)
 static void single_by_completion_then_price (void **state)
 {
     struct choose_candidate c[] = {
-        {0, 100 * S, 10 * S, 5, true, 4}, {1, 50 * S, 10 * S, 9, true, 4},
-        {2, 50 * S, 10 * S, 8, true, 4},  {3, 10 * S, 10 * S, 1, false, 4},
+        {0, 100 * S, 10 * S, 5, true, 4},      {1, 50 * S, 10 * S, 9, true, 4},
+        {2, 50 * S, 10 * S, 8, true, 4},       {3, 10 * S, 10 * S, 1, false, 4},
         {4, TIME_US_NONE, 10 * S, 1, true, 4}, {5, 50 * S, 10 * S, 8, true, 4},
     };
     struct choose_bounds b = {0};
@@ -347,7 +363,8 @@ static void single_by_completion_then_price (void **state)
     assert_int_equal (choose_single (c, 0, &b), UINT32_MAX);
     c[1].walltime = 5 * S; /* of the size that ends first */
     assert_int_equal (choose_single (c, 6, &b), 1);
-    c[1] = (struct choose_candidate){1, 50 * S + 3, 10 * S, 8, true, 5}; /* the same second, more is free */
+    c[1] = (struct choose_candidate){1, 50 * S + 3, 10 * S,
+                                     8, true,       5}; /* the same second, more is free */
     assert_int_equal (choose_single (c, 6, &b), 1);
     assert_true (choose_better (&c[1], &c[2], CHOOSE_EARLIEST) &&
                  !choose_better (&c[2], &c[1], CHOOSE_EARLIEST));
@@ -357,7 +374,8 @@ static void single_by_completion_then_price (void **state)
 static void report_cells (void **state)
 {
     struct choose_estimate table[] = {
-        {16, 3600, 0}, {4, 3600, 30}, {4, 60, 20}, {1, 3600, 30}, {1, 60, 10}, {4, 3600, 30}, {2, 60, 20},
+        {16, 3600, 0}, {4, 3600, 30}, {4, 60, 20}, {1, 3600, 30},
+        {1, 60, 10},   {4, 3600, 30}, {2, 60, 20},
     };
     (void)state;
     assert_int_equal (choose_report_prune (table, 7), 3);
@@ -377,8 +395,9 @@ static void report_cells_by_hand (void **state)
         struct choose_estimate all[CELLS], table[CELLS];
         for (int i = 0; i < CELLS; i++) {
             x = x * 6364136223846793005u + 1442695040888963407u;
-            all[i] = (struct choose_estimate){(uint32_t)(x >> 33) % SIDE, (duration_us)(x >> 40) % SIDE,
-                                              (time_us)(x >> 50) % (round % 20 + 2)};
+            all[i] =
+                (struct choose_estimate){(uint32_t)(x >> 33) % SIDE, (duration_us)(x >> 40) % SIDE,
+                                         (time_us)(x >> 50) % (round % 20 + 2)};
         }
         memcpy (table, all, sizeof table);
         uint32_t kept = choose_report_prune (table, CELLS);
@@ -397,8 +416,8 @@ static void report_cells_by_hand (void **state)
 /* A site's word counts as much as it has held. */
 static void expected_by_record (void **state)
 {
-    struct choose_record none = {0}, good = {100, 960000, 50, true}, late = {100, 940000, -50, true},
-                         bad = {100, 475000, 50, false};
+    struct choose_record none = {0}, good = {100, 960000, 50, true},
+                         late = {100, 940000, -50, true}, bad = {100, 475000, 50, false};
     (void)state;
     assert_int_equal (choose_expected (0, 1000, 0, &good), 1000); /* it said nothing */
     assert_int_equal (choose_expected (200, 1000, 0, &good), 150);
@@ -430,13 +449,14 @@ static void test_moves (void **state)
         int64_t stays, goes; /* seconds from now; INT32_MAX: unknown */
         bool moves;
     } given[] = {
-        {600, 0, true},     {60, 0, true},      {59, 0, false}, /* too little gained */
-        {1000, 750, true},  {1000, 751, false},                 /* … of so long a wait */
-        {0, 0, false},      {-5, 0, false},     {100, 200, false},
+        {600, 0, true},        {60, 0, true},           {59, 0, false}, /* too little gained */
+        {1000, 750, true},     {1000, 751, false},                      /* … of so long a wait */
+        {0, 0, false},         {-5, 0, false},          {100, 200, false},
         {INT32_MAX, 0, false}, {600, INT32_MAX, false},
     };
     for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
-        time_us stays = given[i].stays == INT32_MAX ? TIME_US_NONE : now + given[i].stays * US_PER_S;
+        time_us stays =
+            given[i].stays == INT32_MAX ? TIME_US_NONE : now + given[i].stays * US_PER_S;
         time_us goes = given[i].goes == INT32_MAX ? TIME_US_NONE : now + given[i].goes * US_PER_S;
         if (choose_moves (stays, goes, now, &policy) != given[i].moves)
             fail_msg ("case %zu", i);

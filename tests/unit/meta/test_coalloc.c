@@ -14,10 +14,19 @@
 #define SEC US_PER_S
 
 static const struct coalloc_policy policy = {
-    .lease = 30 * SEC, .lease_margin = SEC, .lead = 2 * SEC, .start_margin = SEC / 4,
-    .barrier_timeout = 60 * SEC, .prepare_timeout = 10 * SEC, .backoff_max = 10 * SEC,
-    .wait_site_down = 4 * SEC, .resend_first = SEC / 10, .resend_max = 5 * SEC,
-    .age_unit = 60 * SEC, .tries_max = 3, .reprepares_max = 1,
+    .lease = 30 * SEC,
+    .lease_margin = SEC,
+    .lead = 2 * SEC,
+    .start_margin = SEC / 4,
+    .barrier_timeout = 60 * SEC,
+    .prepare_timeout = 10 * SEC,
+    .backoff_max = 10 * SEC,
+    .wait_site_down = 4 * SEC,
+    .resend_first = SEC / 10,
+    .resend_max = 5 * SEC,
+    .age_unit = 60 * SEC,
+    .tries_max = 3,
+    .reprepares_max = 1,
 };
 
 struct fixture {
@@ -81,7 +90,8 @@ static uint32_t asked (const struct fixture *f, enum coalloc_action_kind kind)
 static struct coalloc_event for_part (const struct fixture *f, enum coalloc_event_kind kind,
                                       uint32_t part)
 {
-    return (struct coalloc_event){.kind = kind, .part = part,
+    return (struct coalloc_event){.kind = kind,
+                                  .part = part,
                                   .attempt = f->record->part[part].attempt,
                                   .transaction = f->record->transaction};
 }
@@ -90,12 +100,16 @@ static void queried (struct fixture *f)
 {
     static const struct choose_part parts[] = {{"left", 0, 60 * SEC}, {"right", 0, 60 * SEC}};
     struct choose_offer offers[2];
-    struct choose_problem problem = {.part = parts, .part_count = 2, .offer = offers,
-                                     .offer_count = 2};
+    struct choose_problem problem = {
+        .part = parts, .part_count = 2, .offer = offers, .offer_count = 2};
     struct coalloc_event event = {.kind = COALLOC_EV_QUERIED};
     for (uint32_t p = 0; p < 2; p++)
-        offers[p] = (struct choose_offer){.part = p, .site = p, .procs = 1, .price = 10,
-                                          .not_before = TIME_US_NONE, .starts = whenever,
+        offers[p] = (struct choose_offer){.part = p,
+                                          .site = p,
+                                          .procs = 1,
+                                          .price = 10,
+                                          .not_before = TIME_US_NONE,
+                                          .starts = whenever,
                                           .start_count = 1};
     event.u.queried.problem = &problem;
     event.u.queried.site_name = names;
@@ -574,11 +588,17 @@ static void requeried (struct fixture *f)
 {
     static const struct choose_part parts[] = {{"left", 0, 60 * SEC}, {"right", 0, 60 * SEC}};
     struct choose_offer offers[4];
-    struct choose_problem problem = {.part = parts, .part_count = 2, .offer = offers, .offer_count = 4};
+    struct choose_problem problem = {
+        .part = parts, .part_count = 2, .offer = offers, .offer_count = 4};
     struct coalloc_event event = {.kind = COALLOC_EV_QUERIED};
     for (uint32_t o = 0; o < 4; o++)
-        offers[o] = (struct choose_offer){.part = o / 2, .site = o % 2, .procs = 1, .price = 10,
-                                          .not_before = TIME_US_NONE, .starts = whenever, .start_count = 1};
+        offers[o] = (struct choose_offer){.part = o / 2,
+                                          .site = o % 2,
+                                          .procs = 1,
+                                          .price = 10,
+                                          .not_before = TIME_US_NONE,
+                                          .starts = whenever,
+                                          .start_count = 1};
     event.u.queried.problem = &problem;
     event.u.queried.site_name = names;
     step (f, &event);

@@ -42,10 +42,11 @@ static void defaults_and_values (void **state)
     assert_int_equal (config->move_share, 20);
     metad_config_destroy (config);
     conf_destroy (conf);
-    config = read_text ("BANK b:1\nLEASETIME 1:00\nCOALLOCLEAD 5\nBARRIERTIMEOUT 7\n"
-                        "PREPARETIMEOUT 3\nATTEMPTSMAX 4\nHORIZON 1:00:00\n"
-                        "GRIDLICENSE[matlab] COUNT=20\nGRIDLICENSE[cad] COUNT=1\nGRIDLICENSE[matlab] COUNT=21\n",
-                        &conf, &err);
+    config = read_text (
+        "BANK b:1\nLEASETIME 1:00\nCOALLOCLEAD 5\nBARRIERTIMEOUT 7\n"
+        "PREPARETIMEOUT 3\nATTEMPTSMAX 4\nHORIZON 1:00:00\n"
+        "GRIDLICENSE[matlab] COUNT=20\nGRIDLICENSE[cad] COUNT=1\nGRIDLICENSE[matlab] COUNT=21\n",
+        &conf, &err);
     assert_non_null (config);
     assert_int_equal (config->policy.lease, 60 * US_PER_S);
     assert_int_equal (config->policy.lead, 5 * US_PER_S);

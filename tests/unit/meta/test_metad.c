@@ -36,8 +36,8 @@ static int teardown (void **state)
     return 0;
 }
 
-static const struct fake_job pair = {.n = 2, .sites = {"alpha", "beta"}, .procs = 2,
-                                     .walltime_s = 60};
+static const struct fake_job pair = {
+    .n = 2, .sites = {"alpha", "beta"}, .procs = 2, .walltime_s = 60};
 
 static void submit_ok (struct fakegrid *grid, const struct fake_job *job, char id[32])
 {
@@ -80,8 +80,8 @@ static void one_site_by_completion_then_price (void **state)
     Nui__Meta__V1__JobStatus *status = fake_status (grid, id);
     /* beta and gamma could start at once by clocks that differ by microseconds: one of them */
     assert_true (strcmp (status->components[0]->site, "alpha") != 0);
-    assert_true (strncmp (status->components[0]->job->site_job_id,
-                          status->components[0]->site, 4) == 0);
+    assert_true (
+        strncmp (status->components[0]->job->site_job_id, status->components[0]->site, 4) == 0);
     assert_string_equal (status->submitter, "nui://demo/user/alice");
     nui__meta__v1__job_status__free_unpacked (status, NULL);
     assert_int_equal (grid->site[0].calls_submit, 0);
@@ -421,9 +421,8 @@ static void submit_is_idempotent (void **state)
     job.name = "another";
     refused (grid, &job, ERR_EXISTS, "another job with this uuid is grid.1");
     fake_until_state (grid, id, COMPLETED);
-    assert_int_equal (grid->site[0].single_count + grid->site[1].single_count +
-                          grid->site[2].single_count,
-                      1);
+    assert_int_equal (
+        grid->site[0].single_count + grid->site[1].single_count + grid->site[2].single_count, 1);
 }
 
 /* A copy that comes late is told what the first was told, and does not run. */
@@ -439,7 +438,8 @@ static void a_refusal_is_final_for_its_copies (void **state)
     refused (grid, &job, ERR_FUNDS, "nothing left");
     grid->bank_funded = true;
     refused (grid, &job, ERR_FUNDS, "nothing left");
-    assert_int_equal (grid->site[0].calls_submit + grid->site[1].calls_submit + grid->site[2].calls_submit, 0);
+    assert_int_equal (
+        grid->site[0].calls_submit + grid->site[1].calls_submit + grid->site[2].calls_submit, 0);
     job.name = "mended"; /* another request */
     submit_ok (grid, &job, id);
     fake_until_state (grid, id, COMPLETED);
@@ -484,8 +484,8 @@ static int call_as (struct rpcclient *who, const char *method, const ProtobufCMe
                     struct err *err)
 {
     ProtobufCMessage *reply = NULL;
-    int rc = rpcclient_call (who, &nui__meta__v1__meta__descriptor, method, request,
-                             10 * US_PER_S, true, &reply, err);
+    int rc = rpcclient_call (who, &nui__meta__v1__meta__descriptor, method, request, 10 * US_PER_S,
+                             true, &reply, err);
     if (rc == 0)
         protobuf_c_message_free_unpacked (reply, NULL);
     return rc;
@@ -508,7 +508,10 @@ static void numbers_of_before (void **state)
         const char *of;
         uint64_t taken;
         const char *next;
-    } row[] = {{NULL, 0, "grid.1"}, {"other", 700, "grid.2"}, {"meta", UINT64_MAX, "grid.3"}, {"meta", 500, "grid.501"},
+    } row[] = {{NULL, 0, "grid.1"},
+               {"other", 700, "grid.2"},
+               {"meta", UINT64_MAX, "grid.3"},
+               {"meta", 500, "grid.501"},
                {"meta", 499, "grid.502"}};
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         site->taken_of = row[i].of;
@@ -560,7 +563,8 @@ static void ends_that_were_forgotten (void **state)
     fake_until_state (grid, id, NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED);
     fake_until_state (grid, other, NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED);
     assert_int_equal (site->calls_job, 2);
-    fake_report (site); /* the gap is closed: nobody is asked again, and the next event is the next */
+    fake_report (
+        site); /* the gap is closed: nobody is asked again, and the next event is the next */
     fake_until (grid, reported, site, 20 * US_PER_S);
     assert_int_equal (site->calls_job, 2);
     site->event_first = site->events_next;
@@ -618,7 +622,10 @@ static void who_waits_past_its_deadline_ends (void **state)
     struct fakegrid *grid = *state;
     char first[32], one[32], two[32];
     held_there (grid, &grid->site[0], true, first);
-    struct fake_job job = {.n = 1, .procs = 1, .walltime_s = 1, .after_end_of = first,
+    struct fake_job job = {.n = 1,
+                           .procs = 1,
+                           .walltime_s = 1,
+                           .after_end_of = first,
                            .deadline_us = clock_now_us () + 10 * US_PER_S};
     submit_ok (grid, &job, one);
     job.n = 2;
@@ -899,7 +906,8 @@ static uint32_t asked_since (const struct fakegrid *grid, uint32_t before)
 static void asks_more_sites_only_where_it_must (void **state)
 {
     struct fakegrid *grid = fake_create (FAKE_SITES_SOME);
-    struct fake_job job = {.n = 1, .procs = 2, .walltime_s = 60}, two = {.n = 2, .procs = 2, .walltime_s = 60};
+    struct fake_job job = {.n = 1, .procs = 2, .walltime_s = 60},
+                    two = {.n = 2, .procs = 2, .walltime_s = 60};
     char id[32];
     (void)state;
     for (uint32_t s = 0; s < grid->sites; s++)
@@ -958,14 +966,17 @@ static void asked_bank (struct fakegrid *grid, const char *words)
 }
 
 /* The price of the answer that is kept of each component of a fresh job. */
-static void submit_priced (struct fakegrid *grid, const struct fake_job *job, int64_t alpha, int64_t beta)
+static void submit_priced (struct fakegrid *grid, const struct fake_job *job, int64_t alpha,
+                           int64_t beta)
 {
     char id[32];
     submit_ok (grid, job, id);
     fake_until_state (grid, id, COMPLETED);
     Nui__Meta__V1__JobStatus *status = fake_status (grid, id);
-    assert_int_equal (answer_of (status->components[0], "alpha")->price_micro, alpha * MICRO_PER_CREDIT);
-    assert_int_equal (answer_of (status->components[1], "beta")->price_micro, beta * MICRO_PER_CREDIT);
+    assert_int_equal (answer_of (status->components[0], "alpha")->price_micro,
+                      alpha * MICRO_PER_CREDIT);
+    assert_int_equal (answer_of (status->components[1], "beta")->price_micro,
+                      beta * MICRO_PER_CREDIT);
     nui__meta__v1__job_status__free_unpacked (status, NULL);
 }
 
@@ -978,7 +989,8 @@ static void a_group_is_priced_beside_the_questions (void **state)
     asked_bank (grid, "all alpha:2 beta:2;");
     submit_ok (grid, &one, id);
     asked_bank (grid, "alpha:2;");
-    one.sites[0] = "beta"; /* an ordinary job's price is asked for afterwards: this one has nothing to be priced */
+    one.sites[0] =
+        "beta"; /* an ordinary job's price is asked for afterwards: this one has nothing to be priced */
     grid->site[1].infeasible = true;
     refused (grid, &one, ERR_LIMIT, "beta: no account here");
     asked_bank (grid, "");
@@ -1030,14 +1042,17 @@ static void a_site_that_never_runs_it_costs_nothing (void **state)
     asked_bank (grid, "alpha:2 beta:2 gamma:2 alpha:2 beta:2 gamma:2;all alpha:2 alpha:2;");
     Nui__Meta__V1__JobStatus *status = fake_status (grid, id);
     assert_int_equal (answer_of (status->components[0], "beta")->price_micro, 0);
-    assert_int_equal (answer_of (status->components[0], "gamma")->price_micro, 120 * MICRO_PER_CREDIT);
+    assert_int_equal (answer_of (status->components[0], "gamma")->price_micro,
+                      120 * MICRO_PER_CREDIT);
     nui__meta__v1__job_status__free_unpacked (status, NULL);
     refused (grid, &pair, ERR_LIMIT, "component c1 can never run: beta: no account here");
     grid->site[2].unfunded = true; /* reasons are those of the others */
     grid->site[0].unfunded = true;
     grid->quoted[0] = '\0';
-    refused (grid, &any, ERR_FUNDS, "insufficient funds: account proj: nothing left for alpha (short by 5)");
-    asked_bank (grid, "alpha:2 beta:2 gamma:2 alpha:2 beta:2 gamma:2;alpha:2 gamma:2 alpha:2 gamma:2;");
+    refused (grid, &any, ERR_FUNDS,
+             "insufficient funds: account proj: nothing left for alpha (short by 5)");
+    asked_bank (grid,
+                "alpha:2 beta:2 gamma:2 alpha:2 beta:2 gamma:2;alpha:2 gamma:2 alpha:2 gamma:2;");
     grid->site[0].infeasible = true; /* and not those of alpha, of which the bank speaks first */
     refused (grid, &any, ERR_FUNDS, "nothing left for gamma (short by 5)");
     grid->site[2].infeasible = true; /* nothing is left to be priced */
@@ -1062,7 +1077,8 @@ static void a_group_waits_for_the_bank (void **state)
     grid->site[1].infeasible = false;
     grid->bank_mute = false;
     grid->bank_funded = false;
-    refused (grid, &pair, ERR_FUNDS, "insufficient funds for 240 credits: account proj: nothing left (short by 5)");
+    refused (grid, &pair, ERR_FUNDS,
+             "insufficient funds for 240 credits: account proj: nothing left (short by 5)");
     grid->bank_funded = true;
     submit_ok (grid, &pair, id);
     fake_until_state (grid, id, COMPLETED);
@@ -1126,7 +1142,8 @@ static void more_sites_are_priced_when_they_have_answered (void **state)
     assert_non_null (second);
     *second = '\0';
     assert_null (strstr (grid->quoted, "more10"));
-    assert_true (strstr (grid->quoted, "alpha:2") == grid->quoted && strstr (grid->quoted, "more08:2"));
+    assert_true (strstr (grid->quoted, "alpha:2") == grid->quoted &&
+                 strstr (grid->quoted, "more08:2"));
     assert_string_equal (second + 1, "all more10:2 more10:2;");
     fake_until_state (grid, id, COMPLETED);
     assert_int_equal (grid->site[10].launches, 2);
@@ -1138,7 +1155,8 @@ static void more_sites_are_priced_when_they_have_answered (void **state)
 static void many_prices_are_asked_for_in_several_calls (void **state)
 {
     struct fakegrid *grid = fake_create (FAKE_SITES_MAX);
-    struct fake_job any = {.n = 8, .procs = 2, .walltime_s = 60, .cost_max_micro = 8 * 120 * MICRO_PER_CREDIT};
+    struct fake_job any = {
+        .n = 8, .procs = 2, .walltime_s = 60, .cost_max_micro = 8 * 120 * MICRO_PER_CREDIT};
     char id[32];
     (void)state;
     for (uint32_t s = 0; s < grid->sites; s++)
@@ -1149,8 +1167,10 @@ static void many_prices_are_asked_for_in_several_calls (void **state)
     fake_until_state (grid, id, COMPLETED);
     Nui__Meta__V1__JobStatus *status = fake_status (grid, id);
     for (uint32_t p = 0; p < any.n; p++) {
-        assert_int_equal (answer_of (status->components[p], "alpha")->price_micro, 240 * MICRO_PER_CREDIT);
-        assert_int_equal (answer_of (status->components[p], "more35")->price_micro, 120 * MICRO_PER_CREDIT);
+        assert_int_equal (answer_of (status->components[p], "alpha")->price_micro,
+                          240 * MICRO_PER_CREDIT);
+        assert_int_equal (answer_of (status->components[p], "more35")->price_micro,
+                          120 * MICRO_PER_CREDIT);
         assert_true (strcmp (status->components[p]->site, "more32") >= 0);
     }
     nui__meta__v1__job_status__free_unpacked (status, NULL);
@@ -1203,7 +1223,13 @@ int main (int argc, char **argv)
         TEST (submit_is_idempotent),
         TEST (a_refusal_is_final_for_its_copies),
         TEST (bad_jobs_are_refused_at_once),
-        TEST (numbers_of_before), TEST (ends_that_were_forgotten), TEST (ends_that_nobody_has), TEST (a_site_that_forgot), TEST (live_jobs_are_shared), TEST (who_waits_past_its_deadline_ends), TEST (others_see_nothing),
+        TEST (numbers_of_before),
+        TEST (ends_that_were_forgotten),
+        TEST (ends_that_nobody_has),
+        TEST (a_site_that_forgot),
+        TEST (live_jobs_are_shared),
+        TEST (who_waits_past_its_deadline_ends),
+        TEST (others_see_nothing),
         TEST (watch_streams_until_the_end),
         TEST (estimates_name_every_way),
         TEST (configuration_is_taken_whole_or_refused_whole),

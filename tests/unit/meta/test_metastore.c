@@ -62,9 +62,14 @@ static void reopen (struct fixture *f)
 
 static struct job_row row_make (const char *submitter)
 {
-    struct job_row row = {.submitter = submitter, .name = "n", .account = "a",
-                          .envelope = {"bytes\0more", 10}, .submit_us = 77, .state = 1,
-                          .reason_code = "Pending", .reason_text = "choosing"};
+    struct job_row row = {.submitter = submitter,
+                          .name = "n",
+                          .account = "a",
+                          .envelope = {"bytes\0more", 10},
+                          .submit_us = 77,
+                          .state = 1,
+                          .reason_code = "Pending",
+                          .reason_text = "choosing"};
     uuid_make (&row.uuid);
     return row;
 }
@@ -139,18 +144,19 @@ static void lists (void **state)
         row.ended = i <= 150;
         assert_int_equal (metastore_job_update (f->store, &row, &err), 0);
     }
-    assert_int_equal (metastore_job_list (f->store, NULL, false, UINT32_MAX, f->arena, &numbers,
-                                          &count, &err), 0);
+    assert_int_equal (
+        metastore_job_list (f->store, NULL, false, UINT32_MAX, f->arena, &numbers, &count, &err),
+        0);
     assert_int_equal (count, 50);
     assert_int_equal (numbers[0], 151);
     assert_int_equal (numbers[49], 200);
-    assert_int_equal (metastore_job_list (f->store, "bob", true, 10, f->arena, &numbers, &count,
-                                          &err), 0);
+    assert_int_equal (
+        metastore_job_list (f->store, "bob", true, 10, f->arena, &numbers, &count, &err), 0);
     assert_int_equal (count, 10);
     assert_int_equal (numbers[0], 182); /* the newest ten, oldest first */
     assert_int_equal (numbers[9], 200);
-    assert_int_equal (metastore_job_list (f->store, "carol", true, 10, f->arena, &numbers, &count,
-                                          &err), 0);
+    assert_int_equal (
+        metastore_job_list (f->store, "carol", true, 10, f->arena, &numbers, &count, &err), 0);
     assert_int_equal (count, 0);
 }
 
@@ -163,7 +169,8 @@ static void records_survive (void **state)
     uint64_t number = 0;
     struct err err;
     assert_int_equal (metastore_job_insert (f->store, &row, &number, &err), 0);
-    assert_int_equal (metastore_coalloc_load (f->store, number, METASTORE_PRESENT, &back, &err), ERR_NOT_FOUND);
+    assert_int_equal (metastore_coalloc_load (f->store, number, METASTORE_PRESENT, &back, &err),
+                      ERR_NOT_FOUND);
     record->phase = COALLOC_COMMIT;
     record->tries = 4;
     record->decided = record->ran = record->cancel_wanted = true;
@@ -192,10 +199,12 @@ static void records_survive (void **state)
         strcpy (part->hint_site, "gamma");
         part->hint_start = TIME_US_MAX;
     }
-    assert_int_equal (metastore_coalloc_save (f->store, number, METASTORE_PRESENT, record, &err), 0);
+    assert_int_equal (metastore_coalloc_save (f->store, number, METASTORE_PRESENT, record, &err),
+                      0);
     record->phase = COALLOC_READY; /* and over it */
-    record->expires = 12; /* its owner has renewed it */
-    assert_int_equal (metastore_coalloc_save (f->store, number, METASTORE_PRESENT, record, &err), 0);
+    record->expires = 12;          /* its owner has renewed it */
+    assert_int_equal (metastore_coalloc_save (f->store, number, METASTORE_PRESENT, record, &err),
+                      0);
     reopen (f);
     assert_int_equal (metastore_coalloc_load (f->store, number, METASTORE_PRESENT, &back, &err), 0);
     struct coalloc_part *parts = back->part;
@@ -212,7 +221,8 @@ static void records_survive (void **state)
     assert_int_equal (back->slot_start, 3);
     coalloc_destroy (back);
     assert_int_equal (metastore_coalloc_drop (f->store, number, METASTORE_SLIDE, &err), 0);
-    assert_int_equal (metastore_coalloc_load (f->store, number, METASTORE_SLIDE, &back, &err), ERR_NOT_FOUND);
+    assert_int_equal (metastore_coalloc_load (f->store, number, METASTORE_SLIDE, &back, &err),
+                      ERR_NOT_FOUND);
     assert_int_equal (metastore_coalloc_load (f->store, number, METASTORE_PRESENT, &back, &err), 0);
     assert_int_equal (back->slot_start, 6);
     coalloc_destroy (back);
@@ -223,8 +233,8 @@ static void components_survive (void **state)
 {
     struct fixture *f = *state;
     struct job_row row = row_make ("alice");
-    struct component_row c = {.index = 1, .name = "right", .site = "beta", .site_job_id = "beta.3",
-                              .info = {"info", 4}};
+    struct component_row c = {
+        .index = 1, .name = "right", .site = "beta", .site_job_id = "beta.3", .info = {"info", 4}};
     struct component_row *rows = NULL;
     uint32_t count = 0;
     uint64_t number = 0;
@@ -292,7 +302,8 @@ static void the_first_decision_stands (void **state)
     struct err err;
     assert_int_equal (metastore_job_insert (f->store, &row, &number, &err), 0);
     memcpy (record->transaction, txn, sizeof txn);
-    assert_int_equal (metastore_coalloc_save (f->store, number, METASTORE_PRESENT, record, &err), 0);
+    assert_int_equal (metastore_coalloc_save (f->store, number, METASTORE_PRESENT, record, &err),
+                      0);
     coalloc_destroy (record);
     assert_int_equal (decide (f, txn, DECISION_COMMIT), DECISION_COMMIT);
     reopen (f);
@@ -332,7 +343,12 @@ static void leads_survive (void **state)
 {
     struct fixture *f = *state;
     struct arena *arena = arena_create (0);
-    struct lead_row row = {.job = 5, .leader = "meta2", .vote = {17, 9, 0}, .stands = true, .open = true}, back, *rows;
+    struct lead_row row = {.job = 5,
+                           .leader = "meta2",
+                           .vote = {17, 9, 0},
+                           .stands = true,
+                           .open = true},
+                    back, *rows;
     uint32_t count = 0;
     struct err err;
     assert_int_equal (metastore_lead_load (f->store, 5, arena, &back, &err), ERR_NOT_FOUND);
@@ -346,23 +362,27 @@ static void leads_survive (void **state)
     assert_true (back.stands);
     row.job = 8;
     assert_int_equal (metastore_lead_save (f->store, &row, &err), 0);
-    assert_int_equal (metastore_leads_open (f->store, "meta2", 5, 10, arena, &rows, &count, &err), 0);
+    assert_int_equal (metastore_leads_open (f->store, "meta2", 5, 10, arena, &rows, &count, &err),
+                      0);
     assert_int_equal (count, 1);
     assert_int_equal (rows[0].job, 8);
     assert_int_equal (metastore_lead_leader (f->store, 8, "meta3", &err), 0);
-    assert_int_equal (metastore_leads_open (f->store, "meta2", 0, 10, arena, &rows, &count, &err), 0);
+    assert_int_equal (metastore_leads_open (f->store, "meta2", 0, 10, arena, &rows, &count, &err),
+                      0);
     assert_int_equal (count, 1);
     row.open = false;
     row.job = 5;
     assert_int_equal (metastore_lead_save (f->store, &row, &err), 0);
-    assert_int_equal (metastore_leads_open (f->store, "meta2", 0, 10, arena, &rows, &count, &err), 0);
+    assert_int_equal (metastore_leads_open (f->store, "meta2", 0, 10, arena, &rows, &count, &err),
+                      0);
     assert_int_equal (count, 0);
     arena_destroy (arena);
 }
 
 static void over_add (struct fixture *f, uint64_t job)
 {
-    struct lead_row row = {.job = job, .leader = "meta2", .vote = {17, 9, 0}, .stands = true, .open = true};
+    struct lead_row row = {
+        .job = job, .leader = "meta2", .vote = {17, 9, 0}, .stands = true, .open = true};
     struct err err;
     assert_int_equal (metastore_lead_save (f->store, &row, &err), 0);
     assert_int_equal (metastore_lead_closed (f->store, job, &err), 0);
@@ -388,10 +408,12 @@ static void over_is_listed_in_order (void **state)
     assert_true (rows[0].job == 5 && rows[1].job == 8 && rows[2].job == 2);
     assert_int_equal (metastore_lead_closed (f->store, 5, &err), 0);
     reopen (f);
-    assert_int_equal (metastore_leads_over (f->store, rows[1].place, 1, arena, &rows, &count, &err), 0);
+    assert_int_equal (metastore_leads_over (f->store, rows[1].place, 1, arena, &rows, &count, &err),
+                      0);
     assert_int_equal (count, 1);
     assert_int_equal (rows[0].job, 2);
-    assert_int_equal (metastore_leads_over (f->store, rows[0].place, 10, arena, &rows, &count, &err), 0);
+    assert_int_equal (
+        metastore_leads_over (f->store, rows[0].place, 10, arena, &rows, &count, &err), 0);
     assert_int_equal (count, 1);
     assert_int_equal (rows[0].job, 5);
     assert_int_equal (metastore_leads_over_last (f->store, &place, &err), 0);
@@ -419,7 +441,10 @@ static void rows_are_the_same_job_elsewhere (void **state)
     struct metastore *there = metastore_open (path, &err);
     struct arena *arena = arena_create (0);
     struct job_row row = row_make ("alice"), back;
-    struct component_row component = {.index = 0, .name = "left", .site = "alpha", .site_job_id = "alpha.1",
+    struct component_row component = {.index = 0,
+                                      .name = "left",
+                                      .site = "alpha",
+                                      .site_job_id = "alpha.1",
                                       .info = {"info", 4}},
                          *components;
     struct coalloc_record *record = coalloc_create (1, NULL), *copy = NULL;
@@ -437,7 +462,8 @@ static void rows_are_the_same_job_elsewhere (void **state)
 
     assert_int_equal (metastore_rows_load (f->store, 4, false, arena, &rows, &n, &err), 0);
     assert_int_equal (n, 4);
-    assert_int_equal (metastore_rows_save (there, 4, rows, n, &other, &err), ERR_NOT_FOUND); /* no envelope */
+    assert_int_equal (metastore_rows_save (there, 4, rows, n, &other, &err),
+                      ERR_NOT_FOUND); /* no envelope */
     assert_int_equal (metastore_rows_load (f->store, 4, true, arena, &rows, &n, &err), 0);
     assert_int_equal (metastore_rows_save (there, 4, rows, n, &other, &err), 0);
     assert_false (metastore_rows_ended (rows, n));
@@ -504,12 +530,18 @@ static void epochs_grow (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        TEST (jobs_survive),          TEST (uuid_is_unique_per_submitter),
-        TEST (lists),                 TEST (records_survive),
-        TEST (components_survive),    TEST (transactions_are_whole),
-        TEST (the_first_decision_stands), TEST (epochs_grow),
-        TEST (numbers_of_a_group_are_its_members_own), TEST (leads_survive),
-        TEST (numbers_of_a_group_are_its_members_own), TEST (over_is_listed_in_order),
+        TEST (jobs_survive),
+        TEST (uuid_is_unique_per_submitter),
+        TEST (lists),
+        TEST (records_survive),
+        TEST (components_survive),
+        TEST (transactions_are_whole),
+        TEST (the_first_decision_stands),
+        TEST (epochs_grow),
+        TEST (numbers_of_a_group_are_its_members_own),
+        TEST (leads_survive),
+        TEST (numbers_of_a_group_are_its_members_own),
+        TEST (over_is_listed_in_order),
         TEST (rows_are_the_same_job_elsewhere),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -150,8 +150,8 @@ static void what_needs_the_whole_is_checked (void **state)
     assert_int_equal (jobspec_build (f->spec, true, &job, &f->err), ERR_INVALID);
     assert_non_null (strstr (f->err.text, "each node needs a task"));
     assert_null (job);
-    assert_int_equal (
-        jobspec_script (f->spec, "/nonexistent/job.sh", NULL, 0, &f->err), ERR_NOT_FOUND);
+    assert_int_equal (jobspec_script (f->spec, "/nonexistent/job.sh", NULL, 0, &f->err),
+                      ERR_NOT_FOUND);
     assert_non_null (strstr (f->err.text, "/nonexistent/job.sh"));
 }
 
@@ -310,11 +310,13 @@ static void files_to_be_staged (void **state)
 {
     struct fixture *f = *state;
     set_ok (f, "time", "60");
-    set_ok (f, "stage-in", "https://data.example.org/x?a=b=in/x.h5,sha256=" HEX_OF_EMPTY ",bytes=3K");
+    set_ok (f, "stage-in",
+            "https://data.example.org/x?a=b=in/x.h5,sha256=" HEX_OF_EMPTY ",bytes=3K");
     set_ok (f, "stage-out", "out.h5=s3://results/out.h5,always");
-    assert_int_equal (jobspec_component (f->spec,
-                                         "left:stage-in=file:///p/y=y,sha256=" HEX_OF_EMPTY ",tasks=2",
-                                         &f->err), 0);
+    assert_int_equal (
+        jobspec_component (f->spec, "left:stage-in=file:///p/y=y,sha256=" HEX_OF_EMPTY ",tasks=2",
+                           &f->err),
+        0);
     assert_int_equal (jobspec_component (f->spec, "right:tasks=3", &f->err), 0);
     Nui__Common__V1__Job *job = built (f);
     const Nui__Common__V1__Component *left = job->components[0], *right = job->components[1];
@@ -348,7 +350,9 @@ static void an_array_stages_files_of_its_own (void **state)
 
 static void bad_files_are_refused (void **state)
 {
-    static const struct { const char *key, *value, *text; } bad[] = {
+    static const struct {
+        const char *key, *value, *text;
+    } bad[] = {
         {"stage-in", "https://h/x", "URL=PATH"},
         {"stage-in", "ftp://h/x=y", "ftp"},
         {"stage-in", "https://u:secret@h/x=y", "password"},

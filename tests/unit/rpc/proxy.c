@@ -57,7 +57,8 @@ static void on_accept (struct evconnlistener *l, evutil_socket_t fd, struct sock
                        void *arg)
 {
     struct proxy *p = arg;
-    struct sockaddr_in sin = {.sin_family = AF_INET, .sin_port = htons (p->server_port),
+    struct sockaddr_in sin = {.sin_family = AF_INET,
+                              .sin_port = htons (p->server_port),
                               .sin_addr.s_addr = htonl (INADDR_LOOPBACK)};
 
     (void)l, (void)sa, (void)len;

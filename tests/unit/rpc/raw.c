@@ -40,8 +40,7 @@ static int on_header (nghttp2_session *session, const nghttp2_frame *frame, cons
     if (strcmp ((const char *)name, "grpc-status") == 0)
         raw->grpc_status = atoi ((const char *)value);
     if (strcmp ((const char *)name, "grpc-message") == 0)
-        snprintf (raw->message, sizeof (raw->message), "%.*s", (int)value_len,
-                  (const char *)value);
+        snprintf (raw->message, sizeof (raw->message), "%.*s", (int)value_len, (const char *)value);
     return 0;
 }
 

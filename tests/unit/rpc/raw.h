@@ -14,9 +14,9 @@ struct raw {
     bool closed; /* by the server */
     unsigned goaways;
     /* of the stream looked at last */
-    unsigned ended;    /* streams closed */
-    uint32_t reset;    /* error code of the last close */
-    unsigned resets;   /* RST_STREAM frames received */
+    unsigned ended;               /* streams closed */
+    uint32_t reset;               /* error code of the last close */
+    unsigned resets;              /* RST_STREAM frames received */
     int http_status, grpc_status; /* -1: none */
     char message[512];
     uint64_t data_bytes;

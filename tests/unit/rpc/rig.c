@@ -112,11 +112,16 @@ static void on_done (void *arg, const struct rpc_result *result)
 void rig_start (struct rig *rig, struct outcome *o, const char *method,
                 const Nui__Test__V1__EchoRequest *request, duration_us timeout, bool idempotent)
 {
-    const struct rpccallout_config config = {
-        .service = &nui__test__v1__echo__descriptor, .method = method, .request = &request->base,
-        .timeout = timeout, .idempotent = idempotent, .reply_bytes_max = (4 << 20) + 1024,
-        .on_message = strcmp (method, "Stream") == 0 ? on_message : NULL, .done = on_done,
-        .arg = o};
+    const struct rpccallout_config config = {.service = &nui__test__v1__echo__descriptor,
+                                             .method = method,
+                                             .request = &request->base,
+                                             .timeout = timeout,
+                                             .idempotent = idempotent,
+                                             .reply_bytes_max = (4 << 20) + 1024,
+                                             .on_message =
+                                                 strcmp (method, "Stream") == 0 ? on_message : NULL,
+                                             .done = on_done,
+                                             .arg = o};
 
     memset (o, 0, sizeof (*o));
     o->call = rpcclient_start (rig->client, &config);

@@ -350,8 +350,10 @@ static void test_size_limits (void **state)
     assert_int_equal (o.status, RPC_UNIMPLEMENTED);
     /* Over the client's own limit. */
     struct rpccallout_config small = {.service = &nui__test__v1__echo__descriptor,
-                                      .method = "Big", .request = &request.base,
-                                      .reply_bytes_max = 1000, .done = too_large};
+                                      .method = "Big",
+                                      .request = &request.base,
+                                      .reply_bytes_max = 1000,
+                                      .done = too_large};
     request.data.len = 2000;
     too_large_seen = 0;
     rpcclient_start (rig.client, &small);
@@ -417,8 +419,10 @@ static void test_destroy_in_callback (void **state)
     struct rig rig;
     struct killer k = {.rig = &rig};
     struct rpccallout_config config = {.service = &nui__test__v1__echo__descriptor,
-                                       .method = "Echo", .request = &request.base,
-                                       .done = kill_client, .arg = &k};
+                                       .method = "Echo",
+                                       .request = &request.base,
+                                       .done = kill_client,
+                                       .arg = &k};
 
     (void)state;
     rig_up (&rig);
@@ -468,9 +472,12 @@ static void test_cancel_in_message (void **state)
     Nui__Test__V1__EchoRequest request = REQUEST;
     struct rig rig;
     struct rpccallout *call;
-    const struct rpccallout_config config = {
-        .service = &nui__test__v1__echo__descriptor, .method = "Stream", .request = &request.base,
-        .on_message = cancel_message, .done = cancel_done, .arg = &call};
+    const struct rpccallout_config config = {.service = &nui__test__v1__echo__descriptor,
+                                             .method = "Stream",
+                                             .request = &request.base,
+                                             .on_message = cancel_message,
+                                             .done = cancel_done,
+                                             .arg = &call};
 
     (void)state;
     rig_up (&rig);

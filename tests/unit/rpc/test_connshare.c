@@ -13,8 +13,11 @@ enum { SILENT = 300 };
 
 static void places (void **state)
 {
-    const struct connshare_limits limits = {.connections = 16, .per_principal = 4, .per_address = 8,
-                                            .handshakes = 3, .handshakes_per_address = 2};
+    const struct connshare_limits limits = {.connections = 16,
+                                            .per_principal = 4,
+                                            .per_address = 8,
+                                            .handshakes = 3,
+                                            .handshakes_per_address = 2};
     struct connshare *cs = connshare_create (&limits);
     struct connshare_party *here = connshare_party (cs, "address 10.0.0.1", 0);
     struct connshare_party *user[8], *root = connshare_party (cs, "local account root", 0);
@@ -34,12 +37,14 @@ static void places (void **state)
     assert_int_equal (connshare_admit (cs, user[2], here, false, &err), ERR_LIMIT);
     assert_string_equal (err.text,
                          "address 10.0.0.1 has 8 connections here, as many as an address may have");
-    assert_int_equal (connshare_admit (cs, root, here, true, &err), 0); /* a daemon on that address */
+    assert_int_equal (connshare_admit (cs, root, here, true, &err),
+                      0); /* a daemon on that address */
     for (int i = 0; i < 6; i++)
         assert_int_equal (connshare_admit (cs, user[2 + i], NULL, false, &err), 0);
     assert_int_equal (connshare_admit (cs, user[3], NULL, false, &err), ERR_LIMIT);
     assert_string_equal (err.text, "all 14 connections that are open to it are in use");
-    assert_int_equal (connshare_admit (cs, root, NULL, true, &err), 0); /* the places that are kept */
+    assert_int_equal (connshare_admit (cs, root, NULL, true, &err),
+                      0); /* the places that are kept */
     assert_int_equal (connshare_admit (cs, root, NULL, true, &err), ERR_LIMIT);
     connshare_depart (cs, root, NULL, true);
     connshare_depart (cs, user[3], NULL, false);
@@ -154,7 +159,8 @@ static void a_share_of_places (void **state)
     rig.client = rig_client (&rig, rig.user_id);
     rig_call (&rig, &o, "Echo", "second");
     assert_int_equal (o.status, RPC_UNAVAILABLE);
-    assert_non_null (strstr (o.message, "nui://test/user/alice has 1 connections here, as many as it may have"));
+    assert_non_null (
+        strstr (o.message, "nui://test/user/alice has 1 connections here, as many as it may have"));
     rpcclient_destroy (rig.client);
     rig.client = rig_client (&rig, rig.server_id); /* a site's certificate */
     rig_call (&rig, &o, "Echo", "a site");
@@ -181,7 +187,8 @@ static void a_share_of_calls (void **state)
         served += o.status == RPC_OK;
         refused += o.status == RPC_RESOURCE_EXHAUSTED;
         if (o.status != RPC_OK)
-            assert_string_equal (o.message, "more calls a second than you may make here: try again in a moment");
+            assert_string_equal (
+                o.message, "more calls a second than you may make here: try again in a moment");
     }
     assert_int_equal (served + refused, 40);
     assert_true (served >= 2 && refused >= 1);
@@ -191,10 +198,13 @@ static void a_share_of_calls (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (places),           cmocka_unit_test (handshakes_give_way),
-        cmocka_unit_test (rates_recover),    cmocka_unit_test (unread_is_bounded),
+        cmocka_unit_test (places),
+        cmocka_unit_test (handshakes_give_way),
+        cmocka_unit_test (rates_recover),
+        cmocka_unit_test (unread_is_bounded),
         cmocka_unit_test (silent_ones_lock_nobody_out),
-        cmocka_unit_test (a_share_of_places), cmocka_unit_test (a_share_of_calls),
+        cmocka_unit_test (a_share_of_places),
+        cmocka_unit_test (a_share_of_calls),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -25,11 +25,12 @@ struct fixture {
     struct err err;
 };
 
-static struct tlsid *person (struct fixture *f, const char *name, const char *uri, time_t not_before,
-                             time_t not_after)
+static struct tlsid *person (struct fixture *f, const char *name, const char *uri,
+                             time_t not_before, time_t not_after)
 {
-    testca_issue (f->ca, &(struct testca_cert){.name = name, .uri = uri, .not_before = not_before,
-                                               .not_after = not_after});
+    testca_issue (f->ca,
+                  &(struct testca_cert){
+                      .name = name, .uri = uri, .not_before = not_before, .not_after = not_after});
     return testca_tlsid (f->dir, "ca", name, false);
 }
 
@@ -70,8 +71,8 @@ static Nui__Common__V1__Envelope *job (struct fixture *f, struct tlsid *signer, 
     m.submitter = (char *)"nui://test/user/alice";
     m.uuid = (ProtobufCBinaryData){sizeof uuid, uuid};
     m.created_us = clock_now_us () - ago;
-    assert_int_equal (envelope_sign (signer, body, nui__common__v1__job__pack (&m, body), &e, &f->err),
-                      0);
+    assert_int_equal (
+        envelope_sign (signer, body, nui__common__v1__job__pack (&m, body), &e, &f->err), 0);
     return e;
 }
 
@@ -86,8 +87,8 @@ static void delegate (struct fixture *f, struct tlsid *signer, Nui__Common__V1__
 
 static int verify (struct fixture *f, const Nui__Common__V1__Envelope *e, int64_t in_s)
 {
-    return delegation_verify (f->site, e, clock_now_us () + in_s * US_PER_S, &f->who, &f->delegation,
-                              &f->err);
+    return delegation_verify (f->site, e, clock_now_us () + in_s * US_PER_S, &f->who,
+                              &f->delegation, &f->err);
 }
 
 static void is_bad (struct fixture *f, const Nui__Common__V1__Envelope *e, int64_t in_s,
@@ -135,7 +136,8 @@ static void for_one_job_by_its_owner (void **state)
         nui__common__v1__envelope__unpack (NULL, e->delegation.len, e->delegation.data);
     Nui__Common__V1__Envelope *forged = NULL;
     assert_int_equal (envelope_sign_for (f->bob, DELEGATION_DOMAIN, sealed->body.data,
-                                         sealed->body.len, &forged, &f->err), 0);
+                                         sealed->body.len, &forged, &f->err),
+                      0);
     free (e->delegation.data);
     e->delegation.len = nui__common__v1__envelope__get_packed_size (forged);
     e->delegation.data = malloc (e->delegation.len);
@@ -144,8 +146,8 @@ static void for_one_job_by_its_owner (void **state)
     /* The job's own signature is no delegation, though alice made it. */
     envelope_free (forged);
     forged = sealed;
-    assert_int_equal (envelope_sign (f->alice, sealed->body.data, sealed->body.len, &forged, &f->err),
-                      0);
+    assert_int_equal (
+        envelope_sign (f->alice, sealed->body.data, sealed->body.len, &forged, &f->err), 0);
     free (e->delegation.data);
     e->delegation.len = nui__common__v1__envelope__get_packed_size (forged);
     e->delegation.data = malloc (e->delegation.len);
@@ -162,12 +164,14 @@ static void no_longer_than_may_be (void **state)
     Nui__Common__V1__Envelope *e = job (f, f->alice, 0);
     ProtobufCBinaryData none = {0, NULL};
     assert_int_equal (delegation_make (f->alice, e, META, clock_now_us (),
-                                       DELEGATION_MAX_US + US_PER_S, &none, &f->err), ERR_INVALID);
+                                       DELEGATION_MAX_US + US_PER_S, &none, &f->err),
+                      ERR_INVALID);
     assert_int_equal (delegation_make (f->alice, e, META, clock_now_us (), 0, &none, &f->err),
                       ERR_INVALID);
     /* For whoever is no metascheduler it is nothing. */
-    assert_int_equal (delegation_make (f->alice, e, "nui://test/user/bob", clock_now_us (), US_PER_S,
-                                       &e->delegation, &f->err), 0);
+    assert_int_equal (delegation_make (f->alice, e, "nui://test/user/bob", clock_now_us (),
+                                       US_PER_S, &e->delegation, &f->err),
+                      0);
     is_bad (f, e, 0, "no metascheduler");
     envelope_free (e);
 }
@@ -221,7 +225,8 @@ static void nothing_is_read_before_it_is_verified (void **state)
     Nui__Common__V1__Envelope *e = job (f, f->alice, 0), *sealed = NULL;
     uint8_t noise[64], *bytes;
     memset (noise, 0xff, sizeof noise); /* no message */
-    assert_int_equal (envelope_sign_for (f->alice, "another-domain", noise, sizeof noise, &sealed, &f->err), 0);
+    assert_int_equal (
+        envelope_sign_for (f->alice, "another-domain", noise, sizeof noise, &sealed, &f->err), 0);
     e->delegation.len = nui__common__v1__envelope__get_packed_size (sealed);
     e->delegation.data = malloc (e->delegation.len);
     nui__common__v1__envelope__pack (sealed, e->delegation.data);
@@ -250,9 +255,9 @@ int main (void)
 {
 #define T(name) cmocka_unit_test_setup_teardown (name, up, down)
     const struct CMUnitTest tests[] = {
-        T (good_until_it_ends), T (for_one_job_by_its_owner), T (no_longer_than_may_be),
-        T (after_the_certificate_has_ended), T (revoked_with_its_owner),
-        T (nothing_is_read_before_it_is_verified),
+        T (good_until_it_ends),     T (for_one_job_by_its_owner),
+        T (no_longer_than_may_be),  T (after_the_certificate_has_ended),
+        T (revoked_with_its_owner), T (nothing_is_read_before_it_is_verified),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -157,9 +157,10 @@ static void test_wrong_chain (void **state)
 static void test_moments (void **state)
 {
     struct fixture *f = *state;
-    Nui__Common__V1__Envelope *e = sign (
-        f, &(struct testca_cert){.name = "old", .uri = "nui://test/user/old",
-                                 .not_before = -9 * DAY, .not_after = -5 * DAY});
+    Nui__Common__V1__Envelope *e = sign (f, &(struct testca_cert){.name = "old",
+                                                                  .uri = "nui://test/user/old",
+                                                                  .not_before = -9 * DAY,
+                                                                  .not_after = -5 * DAY});
 
     assert_int_equal (verify (f, e, 0), ERR_UNAUTHENTIC);
     assert_string_equal (f->err.text, "the signer's certificate has expired");
@@ -182,7 +183,8 @@ static void test_revoked (void **state)
     assert_int_equal (verify (f, e, -7200), 0); /* signed before the revocation */
     testca_write_crl (f->ca, -9 * DAY, -DAY);
     assert_int_equal (tlsid_reload (f->site, &f->err), 0);
-    assert_int_equal (verify (f, e, 0), ERR_UNAVAILABLE); /* a stale list fails closed, and not for ever */
+    assert_int_equal (verify (f, e, 0),
+                      ERR_UNAVAILABLE); /* a stale list fails closed, and not for ever */
     envelope_free (e);
 }
 
@@ -191,9 +193,10 @@ static void test_revoked (void **state)
 static void test_remembered (void **state)
 {
     struct fixture *f = *state;
-    Nui__Common__V1__Envelope *e = sign (
-        f, &(struct testca_cert){.name = "brief", .uri = "nui://test/user/brief",
-                                 .not_before = -2 * DAY, .not_after = DAY / 2});
+    Nui__Common__V1__Envelope *e = sign (f, &(struct testca_cert){.name = "brief",
+                                                                  .uri = "nui://test/user/brief",
+                                                                  .not_before = -2 * DAY,
+                                                                  .not_after = DAY / 2});
 
     assert_int_equal (verify (f, e, 0), 0);
     assert_int_equal (verify (f, e, 60), 0);

@@ -18,10 +18,10 @@ static void test_content_type (void **state)
     static const struct {
         const char *text;
         bool ok;
-    } cases[] = {{"application/grpc", true},        {"application/grpc+proto", true},
-                 {"application/grpc;x=y", true},    {"application/grpcweb", false},
-                 {"application/grp", false},        {"", false},
-                 {"Application/grpc", false},       {"application/json", false},
+    } cases[] = {{"application/grpc", true},     {"application/grpc+proto", true},
+                 {"application/grpc;x=y", true}, {"application/grpcweb", false},
+                 {"application/grp", false},     {"", false},
+                 {"Application/grpc", false},    {"application/json", false},
                  {"application/grpc-web", false}};
 
     (void)state;
@@ -35,13 +35,23 @@ static void test_timeout (void **state)
     static const struct {
         const char *text;
         int64_t us; /* -1: refused */
-    } cases[] = {{"1H", 3600000000},  {"2M", 120000000}, {"3S", 3000000},  {"4m", 4000},
-                 {"5u", 5},           {"1n", 1},         {"1000n", 1},     {"1001n", 2},
-                 {"0n", 0},           {"99999999H", INT64_C (99999999) * 3600000000},
-                 {"123456789m", -1},  {"m", -1},         {"", -1},         {"5", -1},
-                 {"-5m", -1},         {"5x", -1},        {"5 m", -1},      {"+5m", -1}};
-    static const int64_t round[] = {1, 999, 99999999, 100000000, 100000001, 12345678901,
-                                    INT64_C (99999999) * 1000, INT64_C (99999999) * 1000 + 1,
+    } cases[] = {{"1H", 3600000000}, {"2M", 120000000},
+                 {"3S", 3000000},    {"4m", 4000},
+                 {"5u", 5},          {"1n", 1},
+                 {"1000n", 1},       {"1001n", 2},
+                 {"0n", 0},          {"99999999H", INT64_C (99999999) * 3600000000},
+                 {"123456789m", -1}, {"m", -1},
+                 {"", -1},           {"5", -1},
+                 {"-5m", -1},        {"5x", -1},
+                 {"5 m", -1},        {"+5m", -1}};
+    static const int64_t round[] = {1,
+                                    999,
+                                    99999999,
+                                    100000000,
+                                    100000001,
+                                    12345678901,
+                                    INT64_C (99999999) * 1000,
+                                    INT64_C (99999999) * 1000 + 1,
                                     INT64_C (86400) * 365 * 1000000};
     char buf[GRPCWIRE_TIMEOUT_MAX];
     duration_us us;
@@ -118,9 +128,18 @@ static void test_status (void **state)
 static void test_utf8 (void **state)
 {
     static const char *const good[] = {"", "a", "é", "€", "𐍈", "\xed\x9f\xbf", "\xf4\x8f\xbf\xbf"};
-    static const char *const bad[] = {"\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x80\x80", "\xed\xa0\x80",
-                                      "\xf0\x80\x80\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
-                                      "\xff", "\xe2\x82", "\xc3", "a\xf0\x9f\x98"};
+    static const char *const bad[] = {"\x80",
+                                      "\xc0\x80",
+                                      "\xc1\xbf",
+                                      "\xe0\x80\x80",
+                                      "\xed\xa0\x80",
+                                      "\xf0\x80\x80\x80",
+                                      "\xf4\x90\x80\x80",
+                                      "\xf5\x80\x80\x80",
+                                      "\xff",
+                                      "\xe2\x82",
+                                      "\xc3",
+                                      "a\xf0\x9f\x98"};
 
     (void)state;
     for (size_t i = 0; i < sizeof (good) / sizeof (good[0]); i++)
@@ -133,8 +152,8 @@ static void test_utf8 (void **state)
 /* Three messages in one stream, cut into pieces of every size. */
 static void test_reader (void **state)
 {
-    static const uint8_t stream[] = {0, 0, 0, 0, 3, 'a', 'b', 'c', 0, 0, 0, 0, 0,
-                                     0, 0, 0, 0, 2, 'd', 'e'};
+    static const uint8_t stream[] = {0, 0, 0, 0, 3, 'a', 'b', 'c', 0,   0,
+                                     0, 0, 0, 0, 0, 0,   0,   2,   'd', 'e'};
 
     (void)state;
     for (size_t piece = 1; piece <= sizeof (stream); piece++) {
@@ -242,12 +261,19 @@ static void test_guard_nesting (void **state)
     struct err err;
 
     (void)state;
-    field = (ProtobufCFieldDescriptor){.name = "self", .id = 1, .label = PROTOBUF_C_LABEL_NONE,
-                                       .type = PROTOBUF_C_TYPE_MESSAGE, .descriptor = &self};
+    field = (ProtobufCFieldDescriptor){.name = "self",
+                                       .id = 1,
+                                       .label = PROTOBUF_C_LABEL_NONE,
+                                       .type = PROTOBUF_C_TYPE_MESSAGE,
+                                       .descriptor = &self};
     self = (ProtobufCMessageDescriptor){.magic = PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
-                                        .name = "test.Self", .sizeof_message = 32, .n_fields = 1,
-                                        .fields = &field, .fields_sorted_by_name = by_name,
-                                        .n_field_ranges = 1, .field_ranges = ranges};
+                                        .name = "test.Self",
+                                        .sizeof_message = 32,
+                                        .n_fields = 1,
+                                        .fields = &field,
+                                        .fields_sorted_by_name = by_name,
+                                        .n_field_ranges = 1,
+                                        .field_ranges = ranges};
     /* depth levels of "field 1, the rest" */
     for (unsigned depth = 1; depth <= 60; depth++) {
         size_t len = 0;
@@ -282,17 +308,21 @@ static void test_guard_fields (void **state)
     for (size_t left = len; left > 0 || n == 1; left >>= 7)
         packed[n++] = (uint8_t)((left & 0x7f) | (left > 0x7f ? 0x80 : 0));
     memset (packed + n, 1, sizeof (packed) - n);
-    assert_int_equal (pbguard_few (&nui__common__v1__retry__descriptor, packed, n + len, 2 * PBGUARD_FIELDS, &err), 0);
-    assert_int_equal (pbguard_few (&nui__common__v1__retry__descriptor, packed, n + len, PBGUARD_FIELDS, &err), ERR_LIMIT);
+    assert_int_equal (pbguard_few (&nui__common__v1__retry__descriptor, packed, n + len,
+                                   2 * PBGUARD_FIELDS, &err),
+                      0);
+    assert_int_equal (
+        pbguard_few (&nui__common__v1__retry__descriptor, packed, n + len, PBGUARD_FIELDS, &err),
+        ERR_LIMIT);
 }
 
 static void test_guard_malformed (void **state)
 {
     static const uint8_t cut_tag[] = {0x80}, zero_tag[] = {0x00}, group[] = {0x0b},
                          over[] = {0x0a, 0x05, 'a'}, huge[] = {0x0a, 0xff, 0xff, 0xff, 0xff, 0xff,
-                                                                0xff, 0xff, 0xff, 0xff, 0x01},
-                         long_varint[] = {0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-                                          0xff, 0xff, 0x01};
+                                                               0xff, 0xff, 0xff, 0xff, 0x01},
+                         long_varint[] = {0x08, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                          0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
     struct err err;
 
     (void)state;

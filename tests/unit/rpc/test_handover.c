@@ -18,7 +18,10 @@ static uint8_t uuid[16] = {1, 2, 3};
 
 static struct handover about (const char *site, const char *component)
 {
-    struct handover h = {.grid = "test", .metascheduler = "main", .site = site, .component = component,
+    struct handover h = {.grid = "test",
+                         .metascheduler = "main",
+                         .site = site,
+                         .component = component,
                          .uuid = {sizeof uuid, uuid}};
     memset (h.hash, 9, sizeof h.hash);
     return h;
@@ -44,7 +47,8 @@ static Nui__Common__V1__HandOver *sealed (struct arena *arena, time_us at, time_
     return handover_seal (&key, &h, expires, arena);
 }
 
-static void refused (const Nui__Common__V1__HandOver *given, const struct handover *h, time_us now, const char *words)
+static void refused (const Nui__Common__V1__HandOver *given, const struct handover *h, time_us now,
+                     const char *words)
 {
     struct err err = {0};
     assert_int_equal (handover_check (secret, given, h, now, &err), ERR_DENIED);
@@ -54,9 +58,10 @@ static void refused (const Nui__Common__V1__HandOver *given, const struct handov
 
 static void it_is_the_standards_mac (void **state)
 {
-    static const uint8_t want[SHA256_BYTES] = {
-        0x09, 0x98, 0x05, 0xf4, 0xac, 0x31, 0x07, 0x86, 0x96, 0x85, 0x65, 0xc0, 0x98, 0xdb, 0x51, 0x5c,
-        0xc5, 0x08, 0x62, 0xb4, 0x20, 0xae, 0x31, 0xe2, 0x02, 0x38, 0x31, 0x23, 0x44, 0xbe, 0xd3, 0x6a};
+    static const uint8_t want[SHA256_BYTES] = {0x09, 0x98, 0x05, 0xf4, 0xac, 0x31, 0x07, 0x86,
+                                               0x96, 0x85, 0x65, 0xc0, 0x98, 0xdb, 0x51, 0x5c,
+                                               0xc5, 0x08, 0x62, 0xb4, 0x20, 0xae, 0x31, 0xe2,
+                                               0x02, 0x38, 0x31, 0x23, 0x44, 0xbe, 0xd3, 0x6a};
     uint8_t key[SHA256_BYTES], out[SHA256_BYTES];
     (void)state;
     for (size_t i = 0; i < sizeof key; i++)
@@ -71,7 +76,8 @@ static void it_stands_for_one_thing (void **state)
     Nui__Common__V1__HandOver *given = sealed (*state, NOW, INT64_MAX);
     struct handover h = about ("alpha", "main");
     assert_int_equal (handover_check (secret, given, &h, NOW, &err), 0);
-    refused (NULL, &h, NOW, "no metascheduler has handed component main of this job over to site alpha");
+    refused (NULL, &h, NOW,
+             "no metascheduler has handed component main of this job over to site alpha");
     struct handover other = about ("beta", "main");
     refused (given, &other, NOW, "is not for component main of this job at site beta");
     other = about ("alpha", "second");
@@ -104,8 +110,8 @@ static void it_cannot_be_changed (void **state)
     refused (given, &h, NOW, "is not for");
     given = sealed (*state, NOW, NOW + DAY);
     given->key += 1; /* the next month's, where it begins soon */
-    refused (given, &h, handover_begins (given->key) - US_PER_S, given->expires_us > handover_begins (given->key)
-                                                                     ? "is not for" : "ended");
+    refused (given, &h, handover_begins (given->key) - US_PER_S,
+             given->expires_us > handover_begins (given->key) ? "is not for" : "ended");
     given = sealed (*state, NOW, NOW + DAY);
     given->mac.len = 0;
     refused (given, &h, NOW, "is not for");
@@ -121,7 +127,8 @@ static void a_key_lasts_for_its_month_and_one_more (void **state)
     time_us begins = handover_begins (handover_number (NOW));
     assert_true (begins <= NOW && NOW < begins + HANDOVER_PERIOD);
     assert_int_equal (given->expires_us, begins + 2 * HANDOVER_PERIOD);
-    assert_int_equal (handover_check (secret, given, &h, begins + 2 * HANDOVER_PERIOD - 1, &err), 0);
+    assert_int_equal (handover_check (secret, given, &h, begins + 2 * HANDOVER_PERIOD - 1, &err),
+                      0);
     refused (given, &h, begins + 2 * HANDOVER_PERIOD, "ended");
     /* a key that is not given out yet, or was long ago, whatever it sealed */
     refused (given, &h, begins - 2 * 3600 * US_PER_S, "by a key that does not hold now");

@@ -14,10 +14,8 @@ struct pair {
 static struct rpcclient *connect_to (void *arg, const char *target, struct err *err)
 {
     struct pair *p = arg;
-    struct rpcclient_config config = {.base = p->rig.base,
-                                      .id = p->rig.user_id,
-                                      .target = target,
-                                      .expect_kind = PRINCIPAL_SITE};
+    struct rpcclient_config config = {
+        .base = p->rig.base, .id = p->rig.user_id, .target = target, .expect_kind = PRINCIPAL_SITE};
     return rpcclient_create (&config, err);
 }
 
@@ -57,9 +55,9 @@ static int call (struct pair *p, bool change, const char *method, uint32_t statu
     request.text = (char *)(uintptr_t) "x";
     request.status = status;
     *err = (struct err){0};
-    return (change ? metas_call_change : metas_call) (p->metas, ECHO, method, &request.base,
-                                                    strcmp (method, "Hang") ? 600 * US_PER_S : 500000,
-                                                    NULL, err);
+    return (change ? metas_call_change
+                   : metas_call) (p->metas, ECHO, method, &request.base,
+                                  strcmp (method, "Hang") ? 600 * US_PER_S : 500000, NULL, err);
 }
 
 static void says (const struct err *err, const char *words)
@@ -105,7 +103,8 @@ static void heard_and_silent (void **state)
 {
     struct pair *p = *state;
     struct err err;
-    assert_int_equal (call (p, false, "Echo", 0, &err), 0); /* connected: on a busy machine that may take longer */
+    assert_int_equal (call (p, false, "Echo", 0, &err),
+                      0); /* connected: on a busy machine that may take longer */
     assert_int_equal (call (p, true, "Hang", 0, &err), ERR_TIMEOUT);
     says (&err, "none of 2 metaschedulers answers: the deadline passed");
     says (&err, "; one may have heard the request: look (nui jobs) before it is made again");

@@ -156,12 +156,9 @@ static void test_gate (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_unary),
-        cmocka_unit_test (test_text_is_mended),
-        cmocka_unit_test (test_empty_message),
-        cmocka_unit_test (test_streaming),
-        cmocka_unit_test (test_status),
-        cmocka_unit_test (test_gate),
+        cmocka_unit_test (test_unary),         cmocka_unit_test (test_text_is_mended),
+        cmocka_unit_test (test_empty_message), cmocka_unit_test (test_streaming),
+        cmocka_unit_test (test_status),        cmocka_unit_test (test_gate),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

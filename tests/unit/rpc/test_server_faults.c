@@ -203,8 +203,10 @@ static void test_count_limits (void **state)
     snprintf (path, sizeof (path), "%s/sock", rig.dir);
     struct connshare_limits limits = RPCSERVER_LIMITS_DEFAULT;
     limits.connections = 2;
-    const struct rpcserver_config config = {.base = rig.base, .id = rig.server_id,
-                                            .unix_path = path, .limits = &limits,
+    const struct rpcserver_config config = {.base = rig.base,
+                                            .id = rig.server_id,
+                                            .unix_path = path,
+                                            .limits = &limits,
                                             .streams_max = 3};
     struct rpcserver *server = rpcserver_create (&config, &err);
     assert_non_null (server);
@@ -263,14 +265,10 @@ static void test_not_http2 (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_framing),
-        cmocka_unit_test (test_deadline_enforced),
-        cmocka_unit_test (test_early_answer),
-        cmocka_unit_test (test_header_flood),
-        cmocka_unit_test (test_stalled_reader),
-        cmocka_unit_test (test_client_killed),
-        cmocka_unit_test (test_count_limits),
-        cmocka_unit_test (test_not_http2),
+        cmocka_unit_test (test_framing),        cmocka_unit_test (test_deadline_enforced),
+        cmocka_unit_test (test_early_answer),   cmocka_unit_test (test_header_flood),
+        cmocka_unit_test (test_stalled_reader), cmocka_unit_test (test_client_killed),
+        cmocka_unit_test (test_count_limits),   cmocka_unit_test (test_not_http2),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -33,10 +33,11 @@ static void load_done (void *arg, const struct rpc_result *result)
 static void load_next (struct load *load)
 {
     Nui__Test__V1__EchoRequest request = REQUEST;
-    const struct rpccallout_config config = {
-        .service = &nui__test__v1__echo__descriptor,
-        .method = load->started % 8 == 0 ? "Sleep" : "Echo", .request = &request.base,
-        .done = load_done, .arg = load};
+    const struct rpccallout_config config = {.service = &nui__test__v1__echo__descriptor,
+                                             .method = load->started % 8 == 0 ? "Sleep" : "Echo",
+                                             .request = &request.base,
+                                             .done = load_done,
+                                             .arg = load};
 
     request.delay_us = 5000;
     load->started++;
@@ -109,8 +110,8 @@ static void test_connection_age (void **state)
     (void)state;
     rig_up (&rig);
     rpcserver_destroy (rig.server);
-    const struct rpcserver_config config = {.base = rig.base, .id = rig.server_id,
-                                            .listen = rig.target, .connection_age_max = 100000};
+    const struct rpcserver_config config = {
+        .base = rig.base, .id = rig.server_id, .listen = rig.target, .connection_age_max = 100000};
     rig.server = rpcserver_create (&config, &err);
     assert_non_null (rig.server);
     assert_int_equal (echoserver_add (&rig.echo, rig.server, &err), 0);
@@ -152,8 +153,8 @@ static void test_unix_socket (void **state)
     rig_call (&rig, &o, "Closed", "x");
     assert_int_equal (o.status, RPC_PERMISSION_DENIED);
     /* A second server there is refused while the first lives; a stale socket is replaced. */
-    const struct rpcserver_config config = {.base = rig.base, .id = rig.server_id,
-                                            .unix_path = path};
+    const struct rpcserver_config config = {
+        .base = rig.base, .id = rig.server_id, .unix_path = path};
     assert_null (rpcserver_create (&config, &err));
     assert_non_null (strstr (err.text, "another program is listening there"));
     char saved[300];
@@ -295,15 +296,15 @@ static void test_destroyed_with_calls (void **state)
     (void)state;
     rig_up (&rig);
     rpcserver_destroy (rig.server);
-    const struct rpcserver_config config = {.base = rig.base, .id = rig.server_id,
-                                            .listen = rig.target};
+    const struct rpcserver_config config = {
+        .base = rig.base, .id = rig.server_id, .listen = rig.target};
     rig.server = rpcserver_create (&config, &err);
-    assert_int_equal (rpcserver_add_service (rig.server, &nui__test__v1__echo__descriptor, methods,
-                                             &rig, &err),
-                      0);
-    assert_int_equal (rpcserver_add_service (rig.server, &nui__test__v1__echo__descriptor, methods,
-                                             &rig, &err),
-                      ERR_EXISTS);
+    assert_int_equal (
+        rpcserver_add_service (rig.server, &nui__test__v1__echo__descriptor, methods, &rig, &err),
+        0);
+    assert_int_equal (
+        rpcserver_add_service (rig.server, &nui__test__v1__echo__descriptor, methods, &rig, &err),
+        ERR_EXISTS);
     request.text = (char *)"kept";
     rig_start (&rig, &o, "Hang", &request, 0, false);
     while (!kept)

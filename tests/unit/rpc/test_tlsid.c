@@ -9,11 +9,25 @@ static void test_principal (void **state)
 {
     static const char too_long[] =
         "nui://g/user/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-    static const char *const bad[] = {
-        "", "nui:", "nui://", "nui://g", "nui://g/user", "nui://g/user/", "nui:///user/a",
-        "nui://g//a", "nui://g/user/a/b", "nui://g/user/a/", "nui://g/root/a", "nui://g/none/a",
-        "NUI://g/user/a", "nui://g/User/a", "nui://g/user/a b", "nui://g/user/-a",
-        "nui://g/user/.a", too_long, "http://g/user/a"};
+    static const char *const bad[] = {"",
+                                      "nui:",
+                                      "nui://",
+                                      "nui://g",
+                                      "nui://g/user",
+                                      "nui://g/user/",
+                                      "nui:///user/a",
+                                      "nui://g//a",
+                                      "nui://g/user/a/b",
+                                      "nui://g/user/a/",
+                                      "nui://g/root/a",
+                                      "nui://g/none/a",
+                                      "NUI://g/user/a",
+                                      "nui://g/User/a",
+                                      "nui://g/user/a b",
+                                      "nui://g/user/-a",
+                                      "nui://g/user/.a",
+                                      too_long,
+                                      "http://g/user/a"};
     static const char *const kinds[] = {"user", "site", "meta", "bank", "operator", "agency"};
     struct principal p = {.kind = PRINCIPAL_NONE};
     struct err err;
@@ -52,8 +66,10 @@ static struct tlsid *load (const struct rig *rig, const char *ca, const char *ce
     file_name (path[1], rig, cert);
     file_name (path[2], rig, key);
     file_name (path[3], rig, crl ? crl : "");
-    const struct tlsid_config config = {.ca_file = path[0], .cert_file = path[1],
-                                        .key_file = path[2], .crl_file = crl ? path[3] : NULL};
+    const struct tlsid_config config = {.ca_file = path[0],
+                                        .cert_file = path[1],
+                                        .key_file = path[2],
+                                        .crl_file = crl ? path[3] : NULL};
     return tlsid_create (&config, err);
 }
 
@@ -66,10 +82,11 @@ static void test_files (void **state)
     (void)state;
     rig_up (&rig);
     testca_issue (rig.ca, &(struct testca_cert){.name = "nobody"});
-    testca_issue (rig.ca, &(struct testca_cert){.name = "double", .uri = "nui://test/user/a",
+    testca_issue (rig.ca, &(struct testca_cert){.name = "double",
+                                                .uri = "nui://test/user/a",
                                                 .uri2 = "nui://test/operator/a"});
-    testca_issue (rig.ca, &(struct testca_cert){.name = "other", .uri = "https://x",
-                                                .uri2 = "nui://test/user/b"});
+    testca_issue (rig.ca, &(struct testca_cert){
+                              .name = "other", .uri = "https://x", .uri2 = "nui://test/user/b"});
     assert_null (load (&rig, "ca.pem", "nobody.pem", "nobody.key", NULL, &err));
     assert_non_null (strstr (err.text, "no nui:// identity"));
     assert_null (load (&rig, "ca.pem", "double.pem", "double.key", NULL, &err));
@@ -175,7 +192,8 @@ static void assert_says (const char *message, const char *target, const char *se
     char got[600];
     snprintf (got, sizeof (got), "%.*s", (int)strlen (want), message);
     assert_string_equal (got, want);
-    assert_int_equal (20, strcspn (message + strlen (want), ":)") + strlen (":MM:SSZ")); /* 2026-11-23T11:00:00Z */
+    assert_int_equal (20, strcspn (message + strlen (want), ":)") +
+                              strlen (":MM:SSZ")); /* 2026-11-23T11:00:00Z */
 }
 
 static void refused_client (struct rig *rig, struct tlsid *id, const char *sentence)
@@ -203,14 +221,18 @@ static void test_server_refuses (void **state)
     rig_up (&rig);
     struct testca *ca2 = testca_create (rig.dir, "ca2");
     testca_issue (ca2, &(struct testca_cert){.name = "mallory", .uri = "nui://test/user/alice"});
-    testca_issue (rig.ca, &(struct testca_cert){.name = "old", .uri = "nui://test/user/old",
-                                                .not_before = -9 * DAY, .not_after = -DAY});
-    testca_issue (rig.ca, &(struct testca_cert){.name = "early", .uri = "nui://test/user/early",
-                                                .not_before = DAY, .not_after = 9 * DAY});
+    testca_issue (rig.ca, &(struct testca_cert){.name = "old",
+                                                .uri = "nui://test/user/old",
+                                                .not_before = -9 * DAY,
+                                                .not_after = -DAY});
+    testca_issue (rig.ca, &(struct testca_cert){.name = "early",
+                                                .uri = "nui://test/user/early",
+                                                .not_before = DAY,
+                                                .not_after = 9 * DAY});
     testca_issue (rig.ca, &(struct testca_cert){.name = "far", .uri = "nui://far/user/alice"});
     testca_issue (rig.ca, &(struct testca_cert){.name = "bad", .uri = "nui://test/user/bad"});
-    testca_issue (rig.ca, &(struct testca_cert){.name = "srv", .uri = "nui://test/site/srv",
-                                                .server_only = true});
+    testca_issue (rig.ca, &(struct testca_cert){
+                              .name = "srv", .uri = "nui://test/site/srv", .server_only = true});
     testca_revoke (rig.ca, "bad", -60);
     assert_int_equal (tlsid_reload (rig.server_id, &err), 0);
 
@@ -226,7 +248,9 @@ static void test_server_refuses (void **state)
     char begin[40], slow[300];
     ASN1_TIME_to_tm (X509_get0_notBefore (sk_X509_value (tlsid_chain (early), 0)), &tm);
     strftime (begin, sizeof (begin), "%Y-%m-%dT%H:%M:%SZ", &tm);
-    snprintf (slow, sizeof (slow), "the server refused us: our certificate is valid from %s, and our clock shows …", begin);
+    snprintf (slow, sizeof (slow),
+              "the server refused us: our certificate is valid from %s, and our clock shows …",
+              begin);
     refused_client (&rig, early, slow);
     refused_client (&rig, testca_tlsid (rig.dir, "ca", "bad", false),
                     "the server refused us: our certificate was revoked");
@@ -313,8 +337,10 @@ static void test_client_refuses (void **state)
     rig_up (&rig);
     struct testca *ca2 = testca_create (rig.dir, "ca2");
     testca_issue (ca2, &(struct testca_cert){.name = "mallory", .uri = "nui://test/site/alpha"});
-    testca_issue (rig.ca, &(struct testca_cert){.name = "old", .uri = "nui://test/site/alpha",
-                                                .not_before = -9 * DAY, .not_after = -DAY});
+    testca_issue (rig.ca, &(struct testca_cert){.name = "old",
+                                                .uri = "nui://test/site/alpha",
+                                                .not_before = -9 * DAY,
+                                                .not_after = -DAY});
     testca_issue (rig.ca, &(struct testca_cert){.name = "far", .uri = "nui://far/site/alpha"});
     testca_issue (rig.ca, &(struct testca_cert){.name = "bad", .uri = "nui://test/site/alpha"});
     testca_issue (rig.ca, &(struct testca_cert){.name = "bank", .uri = "nui://test/bank/bank"});
@@ -323,10 +349,13 @@ static void test_client_refuses (void **state)
     assert_int_equal (tlsid_reload (rig.user_id, &err), 0);
     refused_server (&rig, testca_tlsid (rig.dir, "ca", "old", true),
                     "the server's certificate has expired, unless our clock is fast: it shows …");
-    testca_issue (rig.ca, &(struct testca_cert){.name = "early", .uri = "nui://test/site/alpha",
-                                                .not_before = DAY, .not_after = 9 * DAY});
-    refused_server (&rig, testca_tlsid (rig.dir, "ca", "early", true),
-                    "the server's certificate is not valid yet, so our clock may be slow: it shows …");
+    testca_issue (rig.ca, &(struct testca_cert){.name = "early",
+                                                .uri = "nui://test/site/alpha",
+                                                .not_before = DAY,
+                                                .not_after = 9 * DAY});
+    refused_server (
+        &rig, testca_tlsid (rig.dir, "ca", "early", true),
+        "the server's certificate is not valid yet, so our clock may be slow: it shows …");
     refused_server (&rig, testca_tlsid (rig.dir, "ca", "bad", true),
                     "the server's certificate was revoked");
     refused_server (&rig, load (&rig, "ca.pem", "mallory.pem", "mallory.key", NULL, &err),
@@ -338,8 +367,8 @@ static void test_client_refuses (void **state)
                     "the server there is nui://test/bank/bank, not a site");
     /* a name, too */
     struct outcome o;
-    const struct rpcclient_config config = {.base = rig.base, .id = rig.user_id,
-                                            .target = rig.target, .expect_name = "beta"};
+    const struct rpcclient_config config = {
+        .base = rig.base, .id = rig.user_id, .target = rig.target, .expect_name = "beta"};
     rig.server = rig_server (&rig, rig.target);
     rpcclient_destroy (rig.client);
     rig.client = rpcclient_create (&config, &err);
@@ -378,14 +407,10 @@ static void test_other_grid_alert (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_principal),
-        cmocka_unit_test (test_files),
-        cmocka_unit_test (test_reload),
-        cmocka_unit_test (test_revoked_while_connected),
-        cmocka_unit_test (test_server_refuses),
-        cmocka_unit_test (test_alert_not_lost),
-        cmocka_unit_test (test_client_refuses),
-        cmocka_unit_test (test_other_grid_alert),
+        cmocka_unit_test (test_principal),      cmocka_unit_test (test_files),
+        cmocka_unit_test (test_reload),         cmocka_unit_test (test_revoked_while_connected),
+        cmocka_unit_test (test_server_refuses), cmocka_unit_test (test_alert_not_lost),
+        cmocka_unit_test (test_client_refuses), cmocka_unit_test (test_other_grid_alert),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

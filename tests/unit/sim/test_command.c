@@ -305,16 +305,17 @@ static void test_place (void **state)
 {
     (void)state;
     struct row *row = calloc (8, sizeof *row);
-    put ("place.cfg", "NODEALLOCATIONPOLICY FIRSTAVAILABLE\nNODESETPOLICY ONEOF\n"
-                      "NODESETATTRIBUTE FEATURE\nNODESETLIST red blue\nNODESETDELAY 1:00:00\n"
-                      "NODECFG[r[1-2]] PROCS=2 FEATURES=red\nNODECFG[b[1-2]] PROCS=2 FEATURES=blue\n"
-                      "CLASSCFG[q2] HOSTLIST=b2\n"
-                      "SRCFG[u] PERIOD=INFINITY HOSTLIST=r1 USERLIST=u9\n");
-    put ("place.swf", "1 1000 -1 100 1 -1 -1 3 100 -1 1 1 1 -1 1 -1 -1 -1\n"  /* blue has three */
-                      "2 1000 -1 100 1 -1 -1 2 100 -1 1 1 1 -1 2 -1 -1 -1\n"  /* two of b2 */
-                      "3 1000 -1 100 1 -1 -1 1 100 -1 1 1 1 -1 2 -1 -1 -1\n"  /* one of b2 */
-                      "4 1001 -1 100 1 -1 -1 4 100 -1 1 9 1 -1 1 -1 -1 -1\n"  /* of u9: all of red */
-                      "5 1001 -1 50 1 -1 -1 4 50 -1 1 1 1 -1 1 -1 -1 -1\n");  /* all of blue */
+    put ("place.cfg",
+         "NODEALLOCATIONPOLICY FIRSTAVAILABLE\nNODESETPOLICY ONEOF\n"
+         "NODESETATTRIBUTE FEATURE\nNODESETLIST red blue\nNODESETDELAY 1:00:00\n"
+         "NODECFG[r[1-2]] PROCS=2 FEATURES=red\nNODECFG[b[1-2]] PROCS=2 FEATURES=blue\n"
+         "CLASSCFG[q2] HOSTLIST=b2\n"
+         "SRCFG[u] PERIOD=INFINITY HOSTLIST=r1 USERLIST=u9\n");
+    put ("place.swf", "1 1000 -1 100 1 -1 -1 3 100 -1 1 1 1 -1 1 -1 -1 -1\n" /* blue has three */
+                      "2 1000 -1 100 1 -1 -1 2 100 -1 1 1 1 -1 2 -1 -1 -1\n" /* two of b2 */
+                      "3 1000 -1 100 1 -1 -1 1 100 -1 1 1 1 -1 2 -1 -1 -1\n" /* one of b2 */
+                      "4 1001 -1 100 1 -1 -1 4 100 -1 1 9 1 -1 1 -1 -1 -1\n" /* of u9: all of red */
+                      "5 1001 -1 50 1 -1 -1 4 50 -1 1 1 1 -1 1 -1 -1 -1\n"); /* all of blue */
     assert_int_equal (nui_sim ("-c place.cfg -w place.swf --jobs-out place.csv"), 0);
     assert_int_equal (rows_read (in_folder ("place.csv"), row), 5);
     const long long start[] = {1000, 1100, 1000, 1001, 1200};
@@ -330,8 +331,8 @@ static void test_place (void **state)
     setenv ("TZ", "UTC", 1);
     assert_int_equal (nui_sim ("-c daily.cfg -w daily.swf --jobs-out daily.csv"), 0);
     assert_int_equal (rows_read (in_folder ("daily.csv"), row), 3);
-    assert_int_equal (row[0].start, 46800);          /* 13:00, for an hour */
-    assert_int_equal (row[1].start, 86400 + 46800);  /* the next day's */
+    assert_int_equal (row[0].start, 46800);         /* 13:00, for an hour */
+    assert_int_equal (row[1].start, 86400 + 46800); /* the next day's */
     assert_int_equal (row[2].start, 129601);
     free (row);
 }
@@ -445,7 +446,8 @@ int main (void)
         cmocka_unit_test (test_same_again),
         cmocka_unit_test (test_preempt),
         cmocka_unit_test (test_tick),
-        cmocka_unit_test (test_place), cmocka_unit_test (test_maui_traces),
+        cmocka_unit_test (test_place),
+        cmocka_unit_test (test_maui_traces),
         cmocka_unit_test (test_bad_input),
         cmocka_unit_test (test_real_fcfs),
         cmocka_unit_test (test_real_easy),

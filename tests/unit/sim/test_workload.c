@@ -139,7 +139,8 @@ static void test_swf_use (void **state)
     struct temp t = temp_file ("1 10 -1 100 4 25 -1 4 50 -1 1 7 -1 -1 -1 -1 -1 -1\n"
                                "2 10 -1 100 2 25 -1 4 50 -1 1 7 -1 -1 -1 -1 -1 -1\n"
                                "3 10 -1 100 4 -1 -1 4 50 -1 1 7 -1 -1 -1 -1 -1 -1\n"
-                               "4 10 -1 100 4 900 -1 4 50 -1 1 7 -1 -1 -1 -1 -1 -1\n", false);
+                               "4 10 -1 100 4 900 -1 4 50 -1 1 7 -1 -1 -1 -1 -1 -1\n",
+                               false);
     struct workload *w = workload_read (t.path, &all, &names, &err);
     assert_non_null (w);
     assert_true (w->job[0].used_known);
@@ -357,14 +358,10 @@ static void test_machine_refused (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_swf),
-        cmocka_unit_test (test_range_and_gzip),
-        cmocka_unit_test (test_swf_use),
-        cmocka_unit_test (test_swf_refused),
-        cmocka_unit_test (test_gzip_cut),
-        cmocka_unit_test (test_maui_traces),
-        cmocka_unit_test (test_trace_round),
-        cmocka_unit_test (test_machine_refused),
+        cmocka_unit_test (test_swf),         cmocka_unit_test (test_range_and_gzip),
+        cmocka_unit_test (test_swf_use),     cmocka_unit_test (test_swf_refused),
+        cmocka_unit_test (test_gzip_cut),    cmocka_unit_test (test_maui_traces),
+        cmocka_unit_test (test_trace_round), cmocka_unit_test (test_machine_refused),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -87,7 +87,8 @@ static struct grid_run run_of (const struct grid *grid, enum grid_kind kind, dou
     return run;
 }
 
-#define TWO_SITES "SITECFG[a] WORKLOAD=a.swf CONFIG=easy.cfg\nSITECFG[b] WORKLOAD=b.swf CONFIG=easy.cfg\n"
+#define TWO_SITES                                                                                  \
+    "SITECFG[a] WORKLOAD=a.swf CONFIG=easy.cfg\nSITECFG[b] WORKLOAD=b.swf CONFIG=easy.cfg\n"
 
 /* Site a is full for an hour; b has room. */
 static void test_placed (void **state)
@@ -126,8 +127,8 @@ static void test_placed (void **state)
 static void test_moved (void **state)
 {
     (void)state;
-    static const struct line a[] = {{0, 7200, 8, 7200}, {10, 100, 4, 200}, {20, 100, 8, 200},
-                                    {9000, 10, 8, 10}};
+    static const struct line a[] = {
+        {0, 7200, 8, 7200}, {10, 100, 4, 200}, {20, 100, 8, 200}, {9000, 10, 8, 10}};
     static const struct line b[] = {{0, 1000, 4, 86400}, {9000, 10, 4, 10}};
     log_put ("a.swf", 8, a, 4);
     log_put ("b.swf", 4, b, 2);
@@ -262,8 +263,11 @@ static void test_whole (void **state)
     static const struct {
         enum grid_kind kind;
         double share;
-    } runs[] = {{GRID_ISOLATED, 0}, {GRID_PLACED, 0}, {GRID_MOVED, 0},
-                {GRID_SHARED, .1},  {GRID_SHARED, .5}};
+    } runs[] = {{GRID_ISOLATED, 0},
+                {GRID_PLACED, 0},
+                {GRID_MOVED, 0},
+                {GRID_SHARED, .1},
+                {GRID_SHARED, .5}};
     enum { RUNS = sizeof runs / sizeof runs[0] };
     model_put ("a.swf", 1, 150, 16);
     model_put ("b.swf", 2, 200, 64);
@@ -307,12 +311,13 @@ static void test_real_logs (void **state)
         print_message ("no logs in %s: skipped\n", shared);
         skip ();
     }
-    snprintf (text, sizeof text,
-              "SITECFG[kth] JOBS=1..1500 WORKLOAD=%s/traces/KTH-SP2.swf.gz CONFIG=easy.cfg\n"
-              "SITECFG[ctc] JOBS=1..1500 WORKLOAD=%s/traces/CTC-SP2-first20000.swf.gz CONFIG=easy.cfg\n"
-              "SITECFG[hpc2n] JOBS=1..1500 WORKLOAD=%s/traces/HPC2N-first20000.swf.gz "
-              "CONFIG=easy.cfg\n",
-              shared, shared, shared);
+    snprintf (
+        text, sizeof text,
+        "SITECFG[kth] JOBS=1..1500 WORKLOAD=%s/traces/KTH-SP2.swf.gz CONFIG=easy.cfg\n"
+        "SITECFG[ctc] JOBS=1..1500 WORKLOAD=%s/traces/CTC-SP2-first20000.swf.gz CONFIG=easy.cfg\n"
+        "SITECFG[hpc2n] JOBS=1..1500 WORKLOAD=%s/traces/HPC2N-first20000.swf.gz "
+        "CONFIG=easy.cfg\n",
+        shared, shared, shared);
     struct grid *grid = grid_of (text);
     struct grid_run isolated = run_of (grid, GRID_ISOLATED, 0, NULL);
     struct grid_run pool = run_of (grid, GRID_POOL, 0, NULL);
@@ -352,7 +357,8 @@ static void test_command (void **state)
     put ("grid.cfg", TWO_SITES);
     assert_int_equal (command ("--grid grid.cfg --coallocate 10,50 --report page --jobs-out j.csv "
                                "--stats-out s.json --csv",
-                               said, sizeof said), 0);
+                               said, sizeof said),
+                      0);
     assert_non_null (strstr (said, "\nisolated,"));
     assert_non_null (strstr (said, "\none pool,"));
     assert_non_null (strstr (said, "\nplaced and moved,"));
@@ -374,8 +380,10 @@ static void test_refusals (void **state)
         {"--grid g.cfg", "SITECFG[a] WORKLOAD=a.swf\nSITECFG[b] WORKLOAD=b.swf CONFIG=easy.cfg\n",
          "SITECFG[a] needs WORKLOAD= and CONFIG=", 1},
         {"--grid g.cfg", TWO_SITES "MOVEGIAN 5\n", "did you mean MOVEGAIN", 1},
-        {"--grid g.cfg", "SITECFG[a] JOBS=9..1 WORKLOAD=a.swf CONFIG=easy.cfg\n"
-                         "SITECFG[b] WORKLOAD=b.swf CONFIG=easy.cfg\n", "a range is A..B", 1},
+        {"--grid g.cfg",
+         "SITECFG[a] JOBS=9..1 WORKLOAD=a.swf CONFIG=easy.cfg\n"
+         "SITECFG[b] WORKLOAD=b.swf CONFIG=easy.cfg\n",
+         "a range is A..B", 1},
         {"--grid g.cfg --coallocate 20,10", TWO_SITES, "ascending", 2},
         {"--grid g.cfg --coallocate x", TWO_SITES, "per cent of jobs", 2},
         {"--grid g.cfg -w a.swf", TWO_SITES, "the file of --grid says", 2},
@@ -397,8 +405,8 @@ static void test_refusals (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_placed),   cmocka_unit_test (test_moved),
-        cmocka_unit_test (test_halves),   cmocka_unit_test (test_whole),
+        cmocka_unit_test (test_placed),    cmocka_unit_test (test_moved),
+        cmocka_unit_test (test_halves),    cmocka_unit_test (test_whole),
         cmocka_unit_test (test_real_logs), cmocka_unit_test (test_command),
         cmocka_unit_test (test_refusals),
     };

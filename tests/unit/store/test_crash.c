@@ -15,8 +15,10 @@
 enum { ROUNDS = 40, TOLD_MIN = 3 };
 
 static const char *const steps[] = {
-    outbox_schema, "CREATE TABLE counter (id INTEGER PRIMARY KEY CHECK (id = 1), n INTEGER);"
-                   "INSERT INTO counter VALUES (1, 0)", NULL};
+    outbox_schema,
+    "CREATE TABLE counter (id INTEGER PRIMARY KEY CHECK (id = 1), n INTEGER);"
+    "INSERT INTO counter VALUES (1, 0)",
+    NULL};
 
 /* Appends and acknowledges until it is killed. */
 static void writer (const char *path, int tell)

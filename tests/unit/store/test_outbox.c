@@ -242,8 +242,8 @@ static void limits (void **state)
     assert_int_equal (
         outbox_append (store, "bank", "x", &key, big, OUTBOX_PAYLOAD_MAX + 1, 0, NULL, &err),
         ERR_LIMIT);
-    assert_ok (outbox_append (store, "bank", kind + 1, &key, big, OUTBOX_PAYLOAD_MAX, 0, NULL, &err),
-               err);
+    assert_ok (
+        outbox_append (store, "bank", kind + 1, &key, big, OUTBOX_PAYLOAD_MAX, 0, NULL, &err), err);
     assert_ok (store_commit (store, &err), err);
     /* As if a million waited. */
     assert_ok (store_exec (store, "UPDATE outbox_state SET next_seq = 1000001", &err), err);

@@ -73,7 +73,8 @@ static void write_ok (struct store *store, enum row_how how, const struct thing 
 static bool read_one (struct store *store, uint32_t id, struct arena *arena, struct thing *out)
 {
     struct err err = {0};
-    struct store_stmt *q = store_row_select (store, &table, " FROM thing WHERE box = ?1 AND id = ?2");
+    struct store_stmt *q =
+        store_row_select (store, &table, " FROM thing WHERE box = ?1 AND id = ?2");
     store_bind_int (q, 1, box);
     store_bind_int (q, 2, id);
     int rc = store_step (q, &err);
@@ -87,9 +88,20 @@ static bool read_one (struct store *store, uint32_t id, struct arena *arena, str
 
 static struct thing a_thing (void)
 {
-    return (struct thing){.id = 5, .small = -9, .big = UINT64_C (1) << 62, .yes = true, .kind = KIND_SOME, .text = "a text",
-                          .name = "sevenok", .hash = {1, 2, 3, 255}, .own = (char *)"own", .blob = (void *)"b\0b",
-                          .blob_len = 3, .lent = "xyz", .lent_len = 3, .born = 11};
+    return (struct thing){.id = 5,
+                          .small = -9,
+                          .big = UINT64_C (1) << 62,
+                          .yes = true,
+                          .kind = KIND_SOME,
+                          .text = "a text",
+                          .name = "sevenok",
+                          .hash = {1, 2, 3, 255},
+                          .own = (char *)"own",
+                          .blob = (void *)"b\0b",
+                          .blob_len = 3,
+                          .lent = "xyz",
+                          .lent_len = 3,
+                          .born = 11};
 }
 
 static void each_type_comes_back (void **state)
@@ -154,7 +166,8 @@ static void keys_that_the_store_gives (void **state)
         assert_ok (store_row_write (store, &counted, ROW_INSERT, NULL, &in, &err), err);
         assert_int_equal (store_last_id (store), i);
     }
-    struct store_stmt *q = store_row_select (store, &counted, ", big + 1 FROM counted WHERE sequence = 2");
+    struct store_stmt *q =
+        store_row_select (store, &counted, ", big + 1 FROM counted WHERE sequence = 2");
     assert_int_equal (store_step (q, &err), 1);
     assert_ok (store_row_take (q, &counted, NULL, &out, &err), err);
     assert_true (out.big == 8 && store_col_int (q, 0) == 2 && store_col_int (q, 2) == 9);
@@ -185,9 +198,12 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown (each_type_comes_back, scratch_setup, scratch_teardown),
-        cmocka_unit_test_setup_teardown (a_second_one_clashes_as_it_is_said, scratch_setup, scratch_teardown),
-        cmocka_unit_test_setup_teardown (keys_that_the_store_gives, scratch_setup, scratch_teardown),
-        cmocka_unit_test_setup_teardown (bytes_of_another_length_are_damage, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown (a_second_one_clashes_as_it_is_said, scratch_setup,
+                                         scratch_teardown),
+        cmocka_unit_test_setup_teardown (keys_that_the_store_gives, scratch_setup,
+                                         scratch_teardown),
+        cmocka_unit_test_setup_teardown (bytes_of_another_length_are_damage, scratch_setup,
+                                         scratch_teardown),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

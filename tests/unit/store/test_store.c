@@ -16,9 +16,8 @@ static const char *const steps_2[] = {
     "ALTER TABLE t ADD COLUMN size INTEGER NOT NULL DEFAULT 7; CREATE TABLE child (t INTEGER"
     " REFERENCES t (id))",
     NULL};
-static const char *const steps_bad[] = {
-    "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT UNIQUE)",
-    "CREATE TABLE fine (x); CREATE TABLE broken (", NULL};
+static const char *const steps_bad[] = {"CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT UNIQUE)",
+                                        "CREATE TABLE fine (x); CREATE TABLE broken (", NULL};
 
 /* Before libc's, also for SQLite. */
 static unsigned disk_waits;
@@ -95,7 +94,8 @@ static void a_broken_migration_changes_nothing (void **state)
     struct store *store = store_open (s->db, steps_1, &err);
     assert_non_null (store);
     assert_int_equal (query_int (store, "PRAGMA user_version"), 1);
-    assert_int_equal (query_int (store, "SELECT count(*) FROM sqlite_schema WHERE name = 'fine'"), 0);
+    assert_int_equal (query_int (store, "SELECT count(*) FROM sqlite_schema WHERE name = 'fine'"),
+                      0);
     store_close (store);
 }
 
@@ -106,8 +106,7 @@ static void values_come_back (void **state)
     static const char *const steps[] = {"CREATE TABLE v (i, t, b, u, n)", NULL};
     struct store *store = store_open (s->db, steps, &err);
     const struct uuid u = {{1, 2, 3, 255}};
-    struct store_stmt *q =
-        store_stmt (store, "INSERT INTO v VALUES (?1, ?2, ?3, ?4, ?5)");
+    struct store_stmt *q = store_stmt (store, "INSERT INTO v VALUES (?1, ?2, ?3, ?4, ?5)");
     store_bind_int (q, 1, INT64_MIN);
     store_bind_text (q, 2, "it's; DROP TABLE v");
     store_bind_blob (q, 3, NULL, 0);
@@ -199,7 +198,8 @@ static void deferred_constraint_fails_the_commit (void **state)
     struct err err = {0};
     static const char *const steps[] = {
         "CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (p REFERENCES p (id) DEFERRABLE"
-        " INITIALLY DEFERRED)", NULL};
+        " INITIALLY DEFERRED)",
+        NULL};
     struct store *store = store_open (s->db, steps, &err);
     assert_ok (store_begin (store, &err), err);
     assert_ok (store_exec (store, "INSERT INTO c VALUES (5)", &err), err);
