@@ -196,7 +196,8 @@ enum ledger_factor_kind {
     LEDGER_FACTOR_GROUP, /* co-reserved jobs */
     LEDGER_FACTOR_BAND,  /* name: a time of day as price_band_parse reads it */
     LEDGER_FACTOR_MACHINE,
-    LEDGER_FACTOR_NODES, /* by the processors of each type; of a hold that names none: the dearest */
+    LEDGER_FACTOR_NODES, /* by the processors of each type; of a hold that names none: the dearest
+                          */
     LEDGER_FACTORS,
 };
 const char *ledger_factor_name (enum ledger_factor_kind kind); /* "qos", … "time" */
@@ -221,8 +222,8 @@ struct ledger_finding {
 /* What bounds a site's holds and charges, beside what users signed; as an operator registered it. */
 struct ledger_nodes_given {
     int64_t procs; /* of a node, where nodes are given whole; 0: they are not */
-    int64_t
-        memory_mb; /* that goes with a processor, for processor equivalents; 0: not registered */
+    /* that goes with a processor, for processor equivalents; 0: not registered */
+    int64_t memory_mb;
     duration_us overrun; /* jobs may run so long beyond their walltime */
 };
 
@@ -265,8 +266,8 @@ struct ledger_signature {
     struct ledger_hold_ask ask;
     time_us created;   /* it cannot have begun before */
     time_us forgotten; /* from then on nobody knows what it was paid for before */
-    const char
-        *unsigned_for; /* why no hold would have been: another site or part; NULL: it would */
+    /* why no hold would have been: another site or part; NULL: it would */
+    const char *unsigned_for;
 };
 
 struct ledger_request {
@@ -274,8 +275,8 @@ struct ledger_request {
     const char *client;    /* identity of the caller; owns the key */
     const char *on_behalf; /* identity that signed the job, or the client's */
     bool by_user;          /* the client is a person: what they may do is for the ledger to say */
-    const char *
-        agency; /* the client is the agency of that name: its own is what it gave; NULL: it is none */
+    const char *agency; /* the client is the agency of that name: its own is what it gave; NULL: it
+                           is none */
     struct uuid key;
     uint8_t hash[LEDGER_HASH_BYTES]; /* of the canonical request */
     /* code != 0: must not be decided (its signature does not hold …); only the stored answer of an
@@ -304,8 +305,8 @@ struct ledger_request {
             bool final, successful;
             bool site_failed; /* it ended for the site's fault */
             bool claimed;     /* as in hold */
-            const struct ledger_signature
-                *signature;        /* of a signed job without a hold; else NULL */
+            /* of a signed job without a hold; else NULL */
+            const struct ledger_signature *signature;
             duration_us tolerance; /* that clocks may differ by */
         } charge;
         struct {
@@ -324,8 +325,8 @@ struct ledger_request {
             struct ledger_scopes scopes;
             const char *funder;    /* of a grant */
             const char *reference; /* of a grant; of a deposit "" where it has none */
-            bool
-                again; /* the funder has given, or the account got, one of that reference, and this is another */
+            bool again; /* the funder has given, or the account got, one of that reference, and this
+                           is another */
             int64_t grant_id; /* of a deposit: of an earlier grant; 0: of none */
         } deposit;
         struct {
@@ -558,8 +559,8 @@ struct ledger_hold {
     const char *nodes;         /* "fat=4 thin=12": processors by node type; "": not known */
     credit_micro amount;
     bool open;
-    duration_us
-        walltime_max;      /* that was signed; 0: nobody signed it, and what follows is not known */
+    /* that was signed; 0: nobody signed it, and what follows is not known */
+    duration_us walltime_max;
     credit_micro cost_max; /* of all that the signed job is paid for; 0: no bound */
     struct uuid uuid;      /* of the signed job */
     bool summed;           /* the store has looked for what else the signed job is paid for */

@@ -40,12 +40,11 @@ struct operation {
     bool daily;   /* changes nothing but holds, usages and balances */
     bool manager; /* an allocation manager may ask for it */
     bool asker;   /* so may any user; for a quote that is there: who it was made for */
-    struct subject
-        lead; /* the leads of its project, or of one above, may; OF_NOTHING: they may not */
-    struct subject
-        agency[2]; /* must be the agency's own; OF_NOTHING: it may (which calls are an agency's, the
-                               * service knows) */
-    struct subject needs[3]; /* what it is decided by */
+    /* the leads of its project, or of one above, may; OF_NOTHING: they may not */
+    struct subject lead;
+    struct subject agency[2]; /* must be the agency's own; OF_NOTHING: it may (which calls are an
+                               * agency's, the service knows) */
+    struct subject needs[3];  /* what it is decided by */
 };
 
 const struct operation *operation_of (enum ledger_kind kind);

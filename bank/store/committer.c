@@ -30,9 +30,9 @@ struct item {
     struct ledger_outcome outcome;
     const void *bytes; /* of a new answer, in the batch's arena */
     size_t len;
-    bool
-        alone; /* decide it by itself: its batch was refused by PostgreSQL once, or it changes what all others look at */
-    bool known;   /* nothing of it may be taken to be new: see load_want_request */
+    bool alone; /* decide it by itself: its batch was refused by PostgreSQL once, or it changes what
+                   all others look at */
+    bool known; /* nothing of it may be taken to be new: see load_want_request */
     bool decided; /* its batch was sent to be written: the outcome may be unknown */
     duration_us unknown_since;
 };

@@ -19,8 +19,8 @@ struct load {
     struct pgargs *recons;  /* sites | rows | operations */
     struct pgargs *quotes;
     struct pgargs *new_ops, *new_jobs; /* taken to be new: as ops; as touched without the ids */
-    struct pgargs *
-        new_signeds; /* taken to be new, or as they are: identity, uuid, hash, grid job, meta, group, part */
+    struct pgargs *new_signeds; /* taken to be new, or as they are: identity, uuid, hash, grid job,
+                                   meta, group, part */
     int64_t requests;
     bool rows;           /* whether anything is in recons */
     bool jobs, funds;    /* whether anything is in touched, in accounts */

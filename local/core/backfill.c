@@ -22,8 +22,8 @@ struct fill {
     uint32_t count;
     enum limit_level level;
     enum plan_phase phase;
-    bool (*next) (
-        struct fill *f); /* opens another window; false: there is none. NULL: counted_go */
+    /* opens another window; false: there is none. NULL: counted_go */
+    bool (*next) (struct fill *f);
 
     /* the window that is being filled, with the n of `own` that may fit in it */
     duration_us length;

@@ -417,10 +417,9 @@ struct policy {
     bool node_availability_said;
     enum node_load_policy node_load_policy;
     int32_t node_max_load_milli; /* NODEMAXLOAD; 0: none */
-    duration_us
-        node_down_delay;    /* NODEDOWNSTATEDELAYTIME: a node that is down stays so for this long
-                                    from now, as far as promises go; 0: until it is back */
-    bool use_machine_speed; /* USEMACHINESPEED: limits are for nodes of speed 1 */
+    duration_us node_down_delay; /* NODEDOWNSTATEDELAYTIME: a node that is down stays so for this
+                                    long from now, as far as promises go; 0: until it is back */
+    bool use_machine_speed;      /* USEMACHINESPEED: limits are for nodes of speed 1 */
     struct policy_limits *partition_limits; /* PARCFG, by partition; in the arena */
     uint64_t partitions_limited;            /* those that have any: bits number - 1 */
     uint64_t system_plist;                  /* SYSCFG PLIST, PDEF */

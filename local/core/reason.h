@@ -19,9 +19,10 @@ enum reason_code {
     REASON_RESERVATION,      /* waits for the reservation it names; clears: its start */
     REASON_RESERVATION_GONE, /* the reservation it names does not exist */
     REASON_SYSTEM_LIMIT,     /* SYSTEMMAX…: which = limit_kind, need, have = limit */
-    REASON_LIMIT_ACTIVE, /* MAX…: which = limit_kind, object, cred; need = usage + job, have = limit */
-    REASON_LIMIT_IDLE,        /* MAXI…: likewise */
-    REASON_FS_CAP,            /* fairshare cap of object, cred; need, have in percent * 1e4 */
+    REASON_LIMIT_ACTIVE, /* MAX…: which = limit_kind, object, cred; need = usage + job, have = limit
+                          */
+    REASON_LIMIT_IDLE,   /* MAXI…: likewise */
+    REASON_FS_CAP,       /* fairshare cap of object, cred; need, have in percent * 1e4 */
     REASON_NEGATIVE_PRIORITY, /* REJECTNEGPRIOJOBS */
     REASON_RESOURCES,         /* need tasks, have free now; clears: when it is promised, if known */
     REASON_RESERVED,          /* like RESOURCES, and the pass holds nodes for it from clears on */
@@ -33,15 +34,16 @@ enum reason_code {
     REASON_ARRAY_LIMIT, /* have jobs of its array run, which is all that may */
     REASON_DEADLINE,    /* could not end by its deadline, clears */
     REASON_BARRED,      /* need tasks, have free now; more are free in reservation rsv, which does
-                              not admit it. Where it named rsv: that one does not */
+                           not admit it. Where it named rsv: that one does not */
     REASON_CLASS,       /* its class does not take it: which = class_rule, object = whose list,
-                              cred = the class; need (seconds, processors …), have = bound */
+                           cred = the class; need (seconds, processors …), have = bound */
     REASON_NODE_SET,    /* need tasks in one node set, at most have in any now */
     REASON_LICENCES, /* need of licence `which`, have free (or: until others are promised them) */
     REASON_NEVER_LICENCES, /* … and the site has no more than have */
     REASON_DATA,           /* is not there before clears */
     REASON_NEVER_FREE, /* need tasks of req `which`, at no time are more than have free together, as
-                           things stand: reservation rsv (0: none) has no end and does not admit it */
+                          things stand: reservation rsv (0: none) has no end and does not admit it
+                        */
     REASON_CODES
 };
 

@@ -47,8 +47,8 @@ struct shape {
     uint32_t twin;             /* the same for access 0; SLOT_NONE: this is it */
     uint32_t refs;             /* 0: may be taken for another */
     uint32_t had;              /* now_count at the end of the last pass in which one waited */
-    struct bitset
-        nodes; /* up and suitable; word NULL: all that are up (everywhere); the twin's, if any */
+    /* up and suitable; word NULL: all that are up (everywhere); the twin's, if any */
+    struct bitset nodes;
     int32_t procs;      /* per task */
     uint8_t shift;      /* procs is 1 << shift; UINT8_MAX: it is not */
     bool simple;        /* one processor and nothing else: any free processor will do */
@@ -65,10 +65,10 @@ struct shape {
     uint64_t barred_version; /* of the cluster, for which the next two hold: access_barred */
     uint64_t barred_tasks;
     struct rsv_id barred_rsv;
-    uint32_t never_serial; /* when (below) there was no moment for … */
-    uint32_t never_tasks;  /* so many tasks … */
-    duration_us
-        never_limit; /* for so long: in that pass. 0: for how short ever, with that cluster.lasting */
+    uint32_t never_serial;   /* when (below) there was no moment for … */
+    uint32_t never_tasks;    /* so many tasks … */
+    duration_us never_limit; /* for so long: in that pass. 0: for how short ever, with that
+                                cluster.lasting */
 };
 static_assert (sizeof (struct shape) % CACHE_LINE == 0, "each of an array begins with a line");
 
@@ -94,8 +94,8 @@ struct job {
     uint64_t why_serial;  /* … and for which its reason does, if that is NEVER_FREE */
     uint8_t ever;         /* enum ever: space.c */
     time_us data_first;   /* the first moment at which its data was to be there; 0: it is */
-    time_us
-        retry_until; /* RESERVATIONRETRYTIME: its start failed, and it keeps the nodes until then */
+    /* RESERVATIONRETRYTIME: its start failed, and it keeps the nodes until then */
+    time_us retry_until;
     struct allocation retry; /* these; owned */
     time_us start;
     time_us limit_end;
@@ -238,8 +238,8 @@ struct cluster {
     time_us now;      /* the latest moment seen */
     uint64_t version; /* any change of the schedule */
     uint64_t settled; /* any change but that of a job that comes to wait */
-    uint64_t
-        lasting; /* any change of what has no end by itself: nodes, policy, reservations and jobs without end */
+    uint64_t lasting; /* any change of what has no end by itself: nodes, policy, reservations and
+                         jobs without end */
     struct asked_last asked;
     uint64_t seed; /* of what is drawn */
 
@@ -260,8 +260,8 @@ struct cluster {
     uint32_t *node_jobs;
     struct bitset open; /* up, with a free processor */
     uint32_t *rank;     /* nodes in the order of a static node allocation policy; NULL: by number */
-    uint32_t
-        node_serial; /* changes with configuration or state of any node, and with licence_total */
+    /* changes with configuration or state of any node, and with licence_total */
+    uint32_t node_serial;
     int64_t up_procs;
     int64_t up_free;      /* free processors on nodes that are up, where not negative */
     uint32_t busy_not_up; /* nodes that are not up and not idle */

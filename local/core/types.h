@@ -196,8 +196,8 @@ struct job_spec {
                                    several); 0: none */
     time_us deadline;              /* must have ended by then; 0: none */
     time_us data_at;      /* its data is not there, and expected then: no start, whatever the time
-                                   is, until this is 0. A place is promised from then on, until
-                                   STAGEINGRACE after the first moment at which it was expected */
+                        is, until this is 0. A place is promised from then on, until
+                        STAGEINGRACE after the first moment at which it was expected */
     uint64_t array;       /* jobs of one array have the same number; 0: none */
     uint32_t array_limit; /* so many of them run at one time; 0: any number */
     uint32_t attrs;       /* enum job_attr */
@@ -285,7 +285,7 @@ struct rsv_spec {
     bool owned;
     struct acl_entry owner; /* a credential */
     bool placed; /* by cluster_rsv_place, or once before: only co-allocated parts are looked
-                               at when it is made */
+                    at when it is made */
 };
 
 #endif

@@ -52,8 +52,8 @@ struct forward_setup {
     const struct forward_job *job; /* the queue in order of priority */
     uint32_t job_count;
     uint32_t target; /* its place in job, where the draw ends; UINT32_MAX: the queue's last */
-    struct forward_ghost
-        *ghost; /* with a target of UINT32_MAX the draw goes on until all have begun */
+    /* with a target of UINT32_MAX the draw goes on until all have begun */
+    struct forward_ghost *ghost;
     uint32_t ghost_count;
     forward_next *next; /* NULL: none */
     void *self;

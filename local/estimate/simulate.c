@@ -68,8 +68,8 @@ struct simulation {
     struct err err;
     time_us *starts; /* of the draw */
     uint32_t starts_cap;
-    duration_us
-        *wait; /* [subject * draws + draw]; subject: waiting jobs, then shapes; or the target */
+    /* [subject * draws + draw]; subject: waiting jobs, then shapes; or the target */
+    duration_us *wait;
     uint64_t wait_cap;
     uint32_t subjects;
     uint64_t work;

@@ -21,11 +21,11 @@ struct peer {
     struct rpcclient *client;
     struct rpccallout *call;
     uint64_t acked;
-    uint64_t sent; /* highest sequence it was sent by this process */
-    uint32_t
-        most; /* events in the next report: fewer after one that was refused, until the one is found */
-    uint32_t going;   /* in the report in flight, */
-    uint64_t first;   /* from this one on */
+    uint64_t sent;  /* highest sequence it was sent by this process */
+    uint32_t most;  /* events in the next report: fewer after one that was refused, until the one is
+                      found */
+    uint32_t going; /* in the report in flight, */
+    uint64_t first; /* from this one on */
     duration_us left; /* when the report in flight left, monotonic */
     bool named;       /* it has answered */
     bool dirty;       /* something changed since the report in flight was made */

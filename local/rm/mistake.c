@@ -64,7 +64,8 @@ static bool mistake_of_interpreter (int dir, char out[MISTAKE_TEXT_MAX])
     else if (faccessat (dir, name, X_OK, AT_EACCESS) != 0)
         why = "which the account may not execute";
     if (!why)
-        return false; /* it is there: its own loader is not, or the script lies where nothing may run */
+        return false; /* it is there: its own loader is not, or the script lies where nothing may
+                         run */
     text_printf (out, MISTAKE_TEXT_MAX, "the script's first line names %.150s, %s", name, why);
     return true;
 }

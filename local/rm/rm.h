@@ -48,10 +48,10 @@ struct rm_job {
     const char *class_name;
     const char *account;
     const char *qos;
-    const char
-        *staged; /* below the jobs' directory: this one becomes the job's own; NULL: it is made */
-    /* Not NULL: the resource manager has the job already, under this name (see bind); it is to run it
-     * on these hosts, and of the rest only job_id, incarnation and procs count. */
+    /* below the jobs' directory: this one becomes the job's own; NULL: it is made */
+    const char *staged;
+    /* Not NULL: the resource manager has the job already, under this name (see bind); it is to run
+     * it on these hosts, and of the rest only job_id, incarnation and procs count. */
     const char *rm_id;
 };
 
@@ -77,8 +77,8 @@ struct rm_status {
     int32_t exit_code;
     bool cpu_known;       /* once ended: the next says something */
     duration_us cpu_time; /* of all its processes */
-    char text
-        [256]; /* a sentence for START_FAILED, REFUSED, MISTAKE, OUTPUT and NODE_FAILURE, else "" */
+    char text[256]; /* a sentence for START_FAILED, REFUSED, MISTAKE, OUTPUT and NODE_FAILURE, else
+                       "" */
 };
 
 /* A job that was given to the resource manager itself (sbatch), as it is there now. Strings are ""

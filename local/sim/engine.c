@@ -41,9 +41,9 @@ struct engine {
     bool polled;   /* what may start changes as time goes by, with no event: every RMPOLLINTERVAL */
     bool windowed; /* … at boundaries of fairshare windows */
     bool dated;    /* some job has a deadline */
-    bool
-        again; /* a pass that started somebody may leave room or right for others: another follows */
-    time_us now;         /* of the last turn */
+    bool again;  /* a pass that started somebody may leave room or right for others: another follows
+                 */
+    time_us now; /* of the last turn */
     time_us last;        /* the last end or arrival */
     uint64_t *index_key; /* job number -> index, open addressing */
     uint64_t *index_value;

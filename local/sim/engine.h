@@ -34,8 +34,8 @@ struct engine_job {
     const struct req *req;
     bool used_known;    /* else it counts as using all that it has, under FSPOLICY UTILIZEDPS */
     int64_t used_micro; /* processors in use on the average while it runs, in millionths */
-    struct rsv_id
-        inside; /* starts in this reservation only: a part of a co-allocated job; 0: none */
+    /* starts in this reservation only: a part of a co-allocated job; 0: none */
+    struct rsv_id inside;
 };
 
 struct engine_result {
@@ -84,8 +84,8 @@ struct engine_scheduler {
  * numbers i + 1 and is otherwise filled by take. */
 struct engine_source {
     void *self;
-    time_us (*next) (
-        void *self); /* when it wants to act next; TIME_US_MAX: not before a job ends */
+    /* when it wants to act next; TIME_US_MAX: not before a job ends */
+    time_us (*next) (void *self);
     /* The job at place `index` (number set), submitted now; *taken_out false: none, after all. */
     int (*take) (void *self, struct cluster *cluster, time_us now, uint64_t index, bool *taken_out,
                  struct err *err);

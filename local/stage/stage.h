@@ -61,10 +61,10 @@ struct stage_config {
     int64_t bandwidth;    /* STAGEBANDWIDTH: bytes/s where nothing has been measured [10 MB/s] */
     uint32_t tries_max;   /* STAGETRIES [8] */
     duration_us patience; /* STAGETIMEOUT: a connection without a byte for so long is cut [1:00] */
-    int64_t
-        rate_min; /* STAGERATEMIN: bytes/s; less than that on average over `patience`: it has failed [1024] */
-    duration_us
-        time_max; /* STAGETIMEMAX: a file that is not there so long after it began has failed [24:00:00] */
+    int64_t rate_min; /* STAGERATEMIN: bytes/s; less than that on average over `patience`: it has
+                         failed [1024] */
+    duration_us time_max; /* STAGETIMEMAX: a file that is not there so long after it began has
+                             failed [24:00:00] */
     duration_us backoff_first, backoff_max; /* [2 s, 5:00] */
 };
 
@@ -92,8 +92,8 @@ struct stage_batch {
     const char *key; /* "alpha.17.in": its folder in state_dir; no '/', below STAGE_KEY_MAX bytes */
     enum stage_direction direction;
     int dir; /* the job's directory, open; dup'ed */
-    const char
-        *account;     /* files are made, and read, as this account of the system with its groups */
+    /* files are made, and read, as this account of the system with its groups */
+    const char *account;
     const char *user; /* grid identity, for credentials of one user; NULL: only the site's own */
     int64_t priority; /* the higher first, then the older `since`, then the key */
     time_us since;
@@ -174,8 +174,8 @@ const char *stage_file_state_name (enum stage_file_state state); /* "Waiting" â€
 struct stage_estimate {
     duration_us time; /* until all of it would have been moved, if it was begun now */
     int64_t bytes;    /* of the files of known size */
-    uint32_t
-        unknown; /* files whose size could not be learnt; they count as STAGE_SIZE_GUESS each */
+    /* files whose size could not be learnt; they count as STAGE_SIZE_GUESS each */
+    uint32_t unknown;
     uint32_t missing; /* of these: the source says that there is no such file, or refuses it */
     char text[STAGE_TEXT_MAX]; /* about the first of those; "" */
 };

@@ -331,8 +331,8 @@ struct store_idle {
     uint64_t core; /* its number in the core */
     char name[STORE_NAME_MAX];
     char account[STORE_NAME_MAX];
-    char
-        identity[256]; /* nui://grid/user/bob; "": not known to the grid map, so that nobody pays */
+    /* nui://grid/user/bob; "": not known to the grid map, so that nobody pays */
+    char identity[256];
     time_us since;
     time_us end; /* of the reservation; TIME_US_MAX: none */
     uint32_t procs;

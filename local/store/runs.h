@@ -20,8 +20,8 @@ struct store_run {
     const char *user;     /* local account */
     const char *rm_id;    /* what the resource manager calls it; "": nothing of its own */
     time_us rm_submit;
-    const void
-        *request; /* packed nui.bank.v1.ChargeRequest, without key and envelope, with the claim */
+    /* packed nui.bank.v1.ChargeRequest, without key and envelope, with the claim */
+    const void *request;
     size_t request_len;
 };
 

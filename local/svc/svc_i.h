@@ -139,11 +139,10 @@ struct svc_listener {
     void (*job_ended) (struct svc *svc, uint64_t number); /* after that: it is not there any more */
     void (*job_leaves) (struct svc *svc,
                         struct site_job *job); /* the live record goes, for whatever reason */
-    void (*bank_heard) (struct svc *svc,
-                        bool answers); /* of a hold: that it came, or did not in time */
-    void (*stop) (
-        struct svc
-            *svc); /* the daemon ends: jobs, links and the resource manager are still there … */
+    /* of a hold: that it came, or did not in time */
+    void (*bank_heard) (struct svc *svc, bool answers);
+    void (*stop) (struct svc *svc);  /* the daemon ends: jobs, links and the resource manager are
+                                          still there … */
     void (*close) (struct svc *svc); /* … and now are not */
 };
 

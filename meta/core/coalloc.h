@@ -145,8 +145,8 @@ struct coalloc_policy {
     duration_us lease;
     duration_us lease_margin;
     duration_us lead; /* from now to the earliest part's start */
-    duration_us
-        start_margin; /* least time between START and the common moment after a late barrier */
+    /* least time between START and the common moment after a late barrier */
+    duration_us start_margin;
     duration_us barrier_timeout;
     duration_us prepare_timeout;
     duration_us backoff_max;
@@ -182,7 +182,8 @@ enum coalloc_event_kind {
     COALLOC_EV_RUNNING,    /* reported by the site */
     COALLOC_EV_PART_ENDED, /* reported by the site */
     COALLOC_EV_CANCEL,
-    COALLOC_EV_SITE_LOST, /* the part's site keeps nothing of it any more, or will never be heard again */
+    COALLOC_EV_SITE_LOST, /* the part's site keeps nothing of it any more, or will never be heard
+                             again */
 };
 
 enum coalloc_query {                           /* what QUERIED found */
@@ -246,7 +247,8 @@ struct coalloc_event {
 enum coalloc_action_kind {
     COALLOC_DO_QUERY = 1, /* the parts of coalloc_seeks, all candidate sites; then QUERIED */
     COALLOC_DO_PREPARE,
-    COALLOC_DO_DECIDE, /* propose `proposal` to the decision log; then DECIDED. In REPAIR once more */
+    COALLOC_DO_DECIDE, /* propose `proposal` to the decision log; then DECIDED. In REPAIR once more
+                        */
     COALLOC_DO_COMMIT,
     COALLOC_DO_ABORT,
     COALLOC_DO_READY,

@@ -247,8 +247,8 @@ static void prepare_send (struct gridjob *job, const struct coalloc_record *reco
     request.part = part;
     request.envelope = seal_envelope (job, action->part, record->part[action->part].site,
                                       clock_now_us () + SEAL_PREPARE, arena);
-    if (!request
-             .envelope) { /* its end came after the QUERY, which waits for one: a message that was lost */
+    if (!request.envelope) { /* its end came after the QUERY, which waits for one: a message that
+                                was lost */
         log_event (job->metad->log, LOG_LEVEL_WARN, "seal", "not_prepared",
                    "job=%s why=\"" SEAL_KEYLESS "\"", job->id);
         arena_destroy (arena);

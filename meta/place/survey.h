@@ -25,8 +25,8 @@ struct survey_offer {
     Nui__Common__V1__Forecast *forecast; /* owned; NULL: the site gave none */
     uint32_t procs;
     uint32_t nodes;
-    char machine
-        [COALLOC_NAME_MAX]; /* for the bank; "": none. Until it has answered, as it said last */
+    char machine[COALLOC_NAME_MAX]; /* for the bank; "": none. Until it has answered, as it said
+                                       last */
     /* From the bank. */
     bool quoted;  /* was asked for in the last Quote */
     bool differs; /* and with other procs or machine than its answer has */

@@ -19,8 +19,8 @@ struct lead_row {
     struct vote vote;   /* its version is the job's own change number; 0: the job is not here */
     bool stands;        /* a majority is known to have had some state of it */
     bool open;          /* no majority is known here to have its end */
-    uint64_t
-        place; /* in the list of those that are not open, by when that or they changed last; 0: open. Never saved */
+    uint64_t place; /* in the list of those that are not open, by when that or they changed last; 0:
+                       open. Never saved */
 };
 
 /* ERR_NOT_FOUND: never heard of, or not of the group. */

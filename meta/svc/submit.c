@@ -375,7 +375,8 @@ static int answers_check (const struct asking *asking, struct err *err)
             return err_set (err, ERR_LIMIT, "%s", reason.text);
     }
     if (!survey_may_run (survey))
-        return 0; /* who might run it does not answer now: it waits, and is priced when it is placed */
+        return 0; /* who might run it does not answer now: it waits, and is priced when it is placed
+                   */
     if (!survey->priced)
         return err_set (err, survey->bank_refused ? ERR_DENIED : ERR_UNAVAILABLE, "%s",
                         survey->bank.text);

@@ -16,9 +16,10 @@ enum table_type {
     TABLE_INT,  /* right, as all below */
     TABLE_CREDITS,
     TABLE_DURATION,
-    TABLE_TIME, /* table: "Sun Sep  9 03:34:00", and the year where that is not this one; JSON, CSV: ISO 8601 */
-    TABLE_PPM,      /* parts per million as a decimal; see decimals */
-    TABLE_BOOL,     /* yes, no; JSON true, false */
+    TABLE_TIME, /* table: "Sun Sep  9 03:34:00", and the year where that is not this one; JSON, CSV:
+                   ISO 8601 */
+    TABLE_PPM,  /* parts per million as a decimal; see decimals */
+    TABLE_BOOL, /* yes, no; JSON true, false */
     TABLE_IDENTITY, /* left; table: the last part of a user's identity; JSON, CSV: all of it */
 };
 
@@ -39,10 +40,10 @@ struct table_column {
 /* How a table looks on paper or on a screen. */
 struct table_look {
     bool noheader, colour;
-    unsigned
-        width; /* columns of the terminal; 0: as wide as it gets. Where that is too little, the last texts are shortened */
-    time_us now; /* moments of another year than this carry theirs; 0: none does */
-    bool zone;   /* the first title of a moment says the zone of all */
+    unsigned width; /* columns of the terminal; 0: as wide as it gets. Where that is too little, the
+                       last texts are shortened */
+    time_us now;    /* moments of another year than this carry theirs; 0: none does */
+    bool zone;      /* the first title of a moment says the zone of all */
 };
 struct table_look cli_look (const struct cli_context *ctx);
 

@@ -79,8 +79,8 @@ enum conf_type {
     CONF_WORD,        /* int: place of the value in words (case-insensitive), or values[place] */
     CONF_CALL,        /* set () is called with the value */
     CONF_RECORD,      /* KEY[index] ATTR=value …: record () gives the struct, attrs the table */
-    CONF_UNSUPPORTED, /* a parameter of Maui's that Nui does not have: noted, see conf_note, unless a
-                       * table read earlier took the key */
+    CONF_UNSUPPORTED, /* a parameter of Maui's that Nui does not have: noted, see conf_note, unless
+                       * a table read earlier took the key */
 };
 
 enum {
@@ -117,7 +117,7 @@ struct conf_param {
     int (*record) (void *target, const char *index, void **record_out, struct err *err);
     const char
         *otherwise;   /* CONF_CALL: what is in force where the file says nothing, for conf_show:
-                            * "1", or "[0] 1" where it has an index; NULL: initial, or nothing */
+                     * "1", or "[0] 1" where it has an index; NULL: initial, or nothing */
     const char *help; /* one line, for people */
     const char *why; /* CONF_UNSUPPORTED: what there is in its place, for the note; NULL: nothing */
 };

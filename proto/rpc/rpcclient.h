@@ -23,8 +23,8 @@ struct rpcclient_config {
     duration_us backoff_first;       /* 0: 100 ms; doubles with full jitter */
     duration_us backoff_max;         /* 0: 10 s */
     const struct sendgate *gate;     /* outlives the client's connections; NULL: none */
-    bool
-        mend_text; /* a daemon's: text that is not UTF-8 is mended, not refused, and told in the log */
+    bool mend_text; /* a daemon's: text that is not UTF-8 is mended, not refused, and told in the
+                       log */
 };
 
 struct rpcclient *rpcclient_create (const struct rpcclient_config *config, struct err *err);
@@ -50,8 +50,8 @@ struct rpccallout_config {
     uint32_t reply_bytes_max; /* 0: 4 MiB */
     /* Server streaming: each message; NULL for unary. */
     void (*on_message) (void *arg, const ProtobufCMessage *message);
-    void (*done) (void *arg,
-                  const struct rpc_result *result); /* exactly once, never inside start */
+    /* exactly once, never inside start */
+    void (*done) (void *arg, const struct rpc_result *result);
     void *arg;
 };
 

@@ -58,11 +58,11 @@ struct rpccall; /* one incoming call */
 #define RPC_ALLOW_ANY 0xffffffffu      /* every authenticated principal of this grid */
 
 struct rpc_method {
-    const char *name;      /* as in the .proto: "Prepare" */
-    uint32_t allow;        /* RPC_ALLOW bits; 0 refuses everyone */
-    bool server_streaming; /* the handler may send several messages */
-    uint32_t
-        request_bytes_max; /* 0: 64 KiB; over 2 MiB it is a list, of many small parts (rpcrequest.h) */
+    const char *name;           /* as in the .proto: "Prepare" */
+    uint32_t allow;             /* RPC_ALLOW bits; 0 refuses everyone */
+    bool server_streaming;      /* the handler may send several messages */
+    uint32_t request_bytes_max; /* 0: 64 KiB; over 2 MiB it is a list, of many small parts
+                                   (rpcrequest.h) */
     /* request is valid until the call is finished. self is what rpcserver_add_service was given. */
     void (*handler) (void *self, struct rpccall *call, const ProtobufCMessage *request);
 };

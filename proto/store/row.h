@@ -91,7 +91,8 @@ enum row_how {
     ROW_KEEP,    /* unless there is one: that stays */
     ROW_PUT,     /* or updates the one with its keys, but for what is written once */
     ROW_REPLACE, /* the one with its keys is deleted first, and what hangs on it */
-    ROW_UPDATE, /* the one with its keys, but for what is written once; where there is none, nothing happens */
+    ROW_UPDATE, /* the one with its keys, but for what is written once; where there is none, nothing
+                   happens */
     ROW_HOWS,
 };
 /* outer: as many keys as the table has, or NULL: SQLite gives them (store_last_id). */

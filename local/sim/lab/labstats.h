@@ -13,9 +13,9 @@ struct lab_stats {
     double xfactor;    /* mean of (wait + limit) / limit, as Maui computes it */
     double makespan_s; /* first submission to last end */
     double used;       /* share of the machine over the makespan */
-    double
-        used_loaded; /* the same, from the first submission to the last: no emptying at the end */
-    double proc_h;   /* processor-hours done */
+    /* the same, from the first submission to the last: no emptying at the end */
+    double used_loaded;
+    double proc_h; /* processor-hours done */
 };
 void lab_stats_compute (const struct lab_result *result, int64_t procs, struct lab_stats *out);
 

@@ -105,8 +105,8 @@ static PGconn *prepare (struct bench *b)
 /* A row of the table; what was not measured is 0. */
 struct result {
     const char *part, *title;
-    struct rate
-        ours[KINDS]; /* the best of the rounds; of one client the mean; reads are of no kind */
+    /* the best of the rounds; of one client the mean; reads are of no kind */
+    struct rate ours[KINDS];
     double pgbench[SCRIPTS];
 };
 

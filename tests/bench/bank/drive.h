@@ -36,8 +36,8 @@ struct bench {
     int flying;
     uint64_t jobs, pairs, failed;
     bool bad; /* something failed, in any measurement */
-    Nui__Common__V1__Envelope
-        *signed_job[SIGNED_MAX]; /* of the next jobs, made before a measurement */
+    /* of the next jobs, made before a measurement */
+    Nui__Common__V1__Envelope *signed_job[SIGNED_MAX];
     int signed_first, signed_end;
     bool no_handover; /* the bank has no keys of hand-overs */
     duration_us end;

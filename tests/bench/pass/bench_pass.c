@@ -16,9 +16,8 @@ enum { USERS = 400, GROUPS = 20, ACCOUNTS = 60, CLASSES = 5, QOSES = 4 };
  * nodes), node sets (switches) of which one job in ten wants one, licences that one in ten wants. */
 struct guards {
     uint32_t reservations, sets, licences;
-    bool
-        endless; /* every eighth node is kept for one account for ever, and one job in fifty, before all
-                     others, wants more nodes with much memory than are left */
+    bool endless; /* every eighth node is kept for one account for ever, and one job in fifty,
+                     before all others, wants more nodes with much memory than are left */
 };
 static const struct guards none = {0}, guarded = {1000, 200, 20, false},
                            endless = {.endless = true};

@@ -39,8 +39,8 @@ struct stream {
     char hold[REQUESTS][32]; /* that a request names */
     struct answer one[REQUESTS], many[REQUESTS];
     struct job job[JOBS];
-    bool
-        wild; /* much of what makes batches be decided again; without it more of them go beside one another */
+    bool wild; /* much of what makes batches be decided again; without it more of them go beside one
+                  another */
 };
 
 struct ledger {

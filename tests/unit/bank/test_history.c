@@ -29,7 +29,8 @@ static const char *const unseen[] = {
     "that a row is gone from checkpoint", /* sums that are kept for speed alone … */
     "another checkpoint_run.at",          /* … and how far they were looked for */
     "that a row is gone from checkpoint_run",
-    "another handover.one", /* what hand-overs are checked by is no part of the ledger, and in no proof: */
+    "another handover.one",    /* what hand-overs are checked by is no part of the ledger, and in no
+                                  proof: */
     "another handover.secret", /* another one, or none, shows in holds that are refused */
     "that a row is gone from handover",
     "a row more in handover",
@@ -525,8 +526,8 @@ static void earlier_roots (void **state)
         1,
         pg_fixture_number (w->sql, "SELECT count (*) FROM change WHERE objects LIKE '%51000000%'"));
     earlier (
-        w,
-        "UPDATE change SET objects = replace (objects, '51000000', '77000000')"); /* and 52 after it */
+        w, "UPDATE change SET objects = replace (objects, '51000000', '77000000')"); /* and 52 after
+                                                                                        it */
 }
 
 /* Without being asked. */

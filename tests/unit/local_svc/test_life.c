@@ -127,7 +127,8 @@ static void suspended_and_resumed (void **state)
     site_start (s, QOS "PREEMPTPOLICY SUSPEND\n");
     snprintf (
         script, sizeof script,
-        "(: >%s/box/begun; while [ ! -e %s/go ]; do :; done) & wait; echo done\n", /* nobody in vfork */
+        "(: >%s/box/begun; while [ ! -e %s/go ]; do :; done) & wait; echo done\n", /* nobody in
+                                                                                      vfork */
         s->dir, s->dir);
     site_submit (s, "grid.1", &(struct job_make){.script = script, .tasks = 8, .qos = "low"}, low);
     site_wait (s, there, (void *)"box/begun", "the job's beginning");

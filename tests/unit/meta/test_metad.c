@@ -989,8 +989,8 @@ static void a_group_is_priced_beside_the_questions (void **state)
     asked_bank (grid, "all alpha:2 beta:2;");
     submit_ok (grid, &one, id);
     asked_bank (grid, "alpha:2;");
-    one.sites[0] =
-        "beta"; /* an ordinary job's price is asked for afterwards: this one has nothing to be priced */
+    one.sites[0] = "beta"; /* an ordinary job's price is asked for afterwards: this one has nothing
+                              to be priced */
     grid->site[1].infeasible = true;
     refused (grid, &one, ERR_LIMIT, "beta: no account here");
     asked_bank (grid, "");
