@@ -235,7 +235,7 @@ void admin_modify_job (void *self, struct rpccall *call, const ProtobufCMessage 
     struct site_job *job = NULL;
     struct job_view view;
     struct err err = {0};
-    enum change_attr attr;
+    enum change_attr attr = 0; /* gcc does not see that attr_parse sets it */
     admin_who (svc, call, &caller);
     int rc = attr_parse (r->attribute, &attr, &err);
     if (rc == 0)
