@@ -1,3 +1,7 @@
+/* anchor: reads and writes the lines that others keep of the bank's blocks. anchor_open checks
+ * the bank's signature before a block counts. nui audit and a site's nui-local
+ * (local/link/anchors.c) call it. A written line is synced, and no complete line of a file is
+ * ever changed. */
 #include "proto/audit/anchor.h"
 
 #include <errno.h>

@@ -1,3 +1,7 @@
+/* block: spells operations, lines of tables and whole blocks as bytes. The bank makes blocks
+ * with it (bank/store/seal.c) and nui audit checks them with it, so both hash the same bytes.
+ * The encoding must never change for a version that exists: every block ever signed would seem
+ * forged. */
 #include "proto/audit/block.h"
 
 #include <stdio.h>

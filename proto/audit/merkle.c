@@ -1,3 +1,6 @@
+/* merkle: computes a tree's root and the paths that prove a leaf. block.c and the bank's seal
+ * build with it; nui audit checks what the bank sends, so merkle_path_holds must take any path,
+ * too long or too short, without believing it or reading past its end. */
 #include "proto/audit/merkle.h"
 
 #include <assert.h>

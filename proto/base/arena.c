@@ -1,3 +1,6 @@
+/* arena: a chain of blocks, the head bumped, a new and larger one when it is full. Everybody
+ * calls it, policy passes most of all: nothing is freed one by one, and an allocation never
+ * returns NULL: running out of memory aborts. */
 #include "proto/base/arena.h"
 
 #include <assert.h>

@@ -1,3 +1,5 @@
+/* clock: the only place of the library that asks the system for the time or for random bytes.
+ * Daemons and commands call it and hand the moment on; the pure cores must never include it. */
 #include "proto/base/clock.h"
 
 #include <assert.h>

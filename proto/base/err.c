@@ -1,3 +1,5 @@
+/* err: fills the sentence that a failing call hands to its caller. Everything calls it. It never
+ * allocates and never prints: who shows the sentence is the caller's affair. */
 #include "proto/base/err.h"
 
 #include <stdarg.h>

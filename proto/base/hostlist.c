@@ -1,3 +1,6 @@
+/* hostlist: a small parser of one word at a time, and its inverse, which finds runs of numbers.
+ * Readers of configuration, Slurm's replies and what people type call it: the text is not ours,
+ * so no text makes more names than the caller's bound. */
 #include "proto/base/hostlist.h"
 
 #include <stdbool.h>

@@ -1,3 +1,6 @@
+/* log: puts one line together in a fixed buffer and writes it with one call. Daemons call it
+ * from their loop. It never fails its caller: what the device refuses is counted, and told with
+ * the next line that goes through. Nothing a peer sent can begin a line of its own. */
 #include "proto/base/log.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* quantity: numbers, credits, memory, names and ids; times and durations are quantity_time.c's.
+ * Configuration, options and what other programs write come through here. Amounts are never
+ * computed in floating point, and an overflow is an error, never another number. */
 #include "proto/base/quantity.h"
 
 #include <inttypes.h>

@@ -1,3 +1,6 @@
+/* rng: the generator and the distributions drawn from it. Simulations, the laboratory and the
+ * estimator call it, each with its own stream of one seed. The sequence must never change: seeds
+ * kept with failing cases would show something else. */
 #include "proto/base/rng.h"
 
 #include <math.h>

@@ -1,3 +1,6 @@
+/* strbuf: one malloc'ed block that doubles. Everything that builds text or bytes piece by piece
+ * calls it. It trusts its caller: the length of what comes from outside is bounded before it
+ * gets here. */
 #include "proto/base/strbuf.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* strtab: a hash from name to number beside an array from number to name. Readers of traces and
+ * topologies call it, so that cores compare numbers in place of texts. A name is never removed,
+ * and a number never given to another. */
 #include "proto/base/strtab.h"
 
 #include <assert.h>

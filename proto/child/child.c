@@ -1,3 +1,6 @@
+/* child: posix_spawn and a pidfd in the loop. Hooks of the notifier, of eviction and of staging,
+ * and the remover of old files, run by it. It never waits for a child: the end of one arrives as
+ * an event, and one past its limit is killed. */
 #include "proto/child/child.h"
 
 #include <assert.h>

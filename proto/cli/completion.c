@@ -1,3 +1,6 @@
+/* completion: makes the bash function that nui completion prints, from the commands' tables and
+ * their help texts. The dispatcher calls it. It asks no daemon: the script it makes may do so
+ * when Tab is pressed. */
 #include "proto/cli/completion.h"
 
 #include <ctype.h>

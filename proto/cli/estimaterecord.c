@@ -1,3 +1,5 @@
+/* estimaterecord: the one place that lays out a site's record of estimates, for diagnose -e and
+ * sites -e alike. A share or an error is null, never 0, where nothing was scored. */
 #include "proto/cli/estimaterecord.h"
 
 void estimate_record_cells (struct table *table, const Nui__Common__V1__EstimateRecord *record)

@@ -1,3 +1,6 @@
+/* jobarray: parses the value of --array. submit of a site and of the grid call it before
+ * anything is signed. Ranges are counted against JOBARRAY_MAX index by index, so that a huge one
+ * ends at the bound. */
 #include "proto/cli/jobarray.h"
 
 #include <string.h>

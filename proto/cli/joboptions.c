@@ -1,3 +1,6 @@
+/* joboptions: gathers a job's options from line, file, script and defaults, has jobspec check
+ * them, and signs the result. submit, estimate and msub call it. It sends nothing: the signed
+ * job is the caller's to send. */
 #include "proto/cli/joboptions.h"
 
 #include "proto/base/clock.h"

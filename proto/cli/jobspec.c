@@ -1,3 +1,6 @@
+/* jobspec: reads each source of a job's description into one set of parts; jobspec_build.c makes
+ * the message of them. joboptions calls it. A script is only read for its directives, never run,
+ * and what is unknown or malformed is refused rather than passed over. */
 #include "proto/cli/jobspec_i.h"
 
 #include <assert.h>

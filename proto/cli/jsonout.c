@@ -1,3 +1,6 @@
+/* jsonout: keeps depth and commas; what is printed is appended to a strbuf. Commands whose
+ * document is more than one table call it, and table.c. It never writes a number in floating
+ * point. */
 #include "proto/cli/jsonout.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* metas: tries the members of a group of metaschedulers one after another. Commands that ask the
+ * grid call it, and block in it. A change is repeated at another member only with the same
+ * request and key, so that a lost reply never makes a second job. */
 #include "proto/cli/metas.h"
 
 #include <assert.h>

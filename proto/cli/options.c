@@ -1,3 +1,6 @@
+/* options: parses argv by a command's table and prints that table as help. Every command comes
+ * through here. It never calls exit and acts on nothing: the whole line is read and found good
+ * before the command begins. */
 #include "proto/cli/options.h"
 
 #include <assert.h>

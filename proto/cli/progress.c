@@ -1,3 +1,7 @@
+/* progress: one line on stderr that says how far a long command is, when stderr is a terminal
+ * and the first second is over. nui audit, reconcile and the simulators call it. It writes
+ * nothing to stdout and nothing into a pipe, so that output that is read by programs stays as it
+ * is. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* stageoption: parses --stage-in and --stage-out into transfers, and puts an array's index into
+ * them. jobspec calls it. No file is opened and no URL asked: that is the site's part. */
 #include "proto/cli/stageoption.h"
 
 #include <string.h>

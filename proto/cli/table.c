@@ -1,3 +1,6 @@
+/* table: keeps cells as values, measures, and prints in the format asked for. Nearly every
+ * command of nui ends here. Text that others wrote never reaches a terminal with its control
+ * characters, and a table is shortened for people only: JSON and CSV are whole. */
 #include "proto/cli/table.h"
 
 #include <assert.h>

@@ -1,3 +1,5 @@
+/* transfers: lays out the state of a job's files for status of the grid and checkjob of a site,
+ * so that both show the same columns. It only shows what the message says. */
 #include "proto/cli/transfers.h"
 
 static const struct table_column columns[] = {

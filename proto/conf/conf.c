@@ -1,3 +1,7 @@
+/* conf: holds the entries of a file, remembers which somebody asked for, and at the end names
+ * those nobody knew. Daemons and commands call it at the start and at each reload. It never
+ * prints: faults and notes are kept for the caller, so that a bad file can be refused whole and
+ * the old one stays. */
 #include "proto/conf/conf.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* conf_lex: splits a file's text into lines, keys, indexes and values. conf.c calls it for a
+ * whole file, conf_table.c for the words of one value. It knows no parameter, and keeps the
+ * number of each line, so that a fault can be found. */
 #include <ctype.h>
 #include <string.h>
 

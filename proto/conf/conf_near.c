@@ -1,3 +1,6 @@
+/* conf_near: guesses which known name a misspelt one was meant to be, for the sentence "did you
+ * mean". Readers of configuration, options and commands call it. A guess is only ever said,
+ * never acted upon. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,7 @@
+/* conf_table: fills a program's struct from the entries of a file, as its table of parameters
+ * says: type, words, bounds, default. Daemons, the policy and nui.cfg are read by it. It goes on
+ * after a fault, so that one run tells all of them; the caller must not use a struct of which
+ * one was told. */
 #include <assert.h>
 #include <ctype.h>
 #include <stdarg.h>

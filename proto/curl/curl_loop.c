@@ -1,3 +1,6 @@
+/* curl_loop: gives libcurl's sockets and its one timer to libevent, and hands each finished
+ * request to the owner. Webhooks, staging and the adapter for slurmrestd use it. The owner's
+ * function is called from the loop only, never from inside curl_loop_add. */
 #include "proto/curl/curl_loop.h"
 
 #include <assert.h>

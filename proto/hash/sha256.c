@@ -1,3 +1,6 @@
+/* sha256: digests and a MAC over OpenSSL's EVP, with the algorithm fetched once per process.
+ * Audit, signatures, signed jobs and delegations call it. It knows nothing of what it hashes,
+ * and wipes the padded key of a MAC after use. */
 #include "proto/hash/sha256.h"
 
 #include <openssl/crypto.h>

@@ -1,3 +1,6 @@
+/* webhook: one POST at a time, its outcome told from the loop. The notifier and nui-meta's hooks
+ * call it. It never retries by itself and never follows a redirect: whether a message is sent
+ * again is its caller's affair. */
 #include "proto/notify/webhook.h"
 
 #include <assert.h>

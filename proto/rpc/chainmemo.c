@@ -1,3 +1,6 @@
+/* chainmemo: a table with one place per digest; what comes later to a place takes it. envelope.c
+ * looks here before it checks a chain. Only a chain that was found good is put in, and none is
+ * answered outside the moments it was found good for. */
 #include "proto/rpc/chainmemo.h"
 
 #include <stdlib.h>

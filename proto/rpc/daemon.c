@@ -1,3 +1,7 @@
+/* daemon: main() of the three daemons, from the options to the exit code; what touches files of
+ * the system is in daemon_sys.c. The mains call daemon_main. Configuration is taken whole or not
+ * at all: a reload that fails leaves everything as it was, and nobody is served before
+ * ops->start is through. */
 #include "proto/rpc/daemon.h"
 
 #include <assert.h>

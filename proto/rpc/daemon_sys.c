@@ -1,3 +1,6 @@
+/* daemon_sys: the skeleton's dealings with the system: options, the lock on the pid file, port
+ * file, limit of open files, systemd's notification. daemon.c alone calls it. The pid file is
+ * never removed, as the lock on it is what counts. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>

@@ -1,3 +1,6 @@
+/* envelope: signs with the program's key, and verifies a signature with the chain that came with
+ * it. Jobs, quotes, delegations and the bank's blocks pass through here. Nothing of the body may
+ * be believed before envelope_verify has said whose it is. */
 #include "proto/rpc/envelope.h"
 
 #include <assert.h>

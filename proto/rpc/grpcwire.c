@@ -1,3 +1,6 @@
+/* grpcwire: content type, timeouts, status texts, and messages cut from a stream of bytes.
+ * Server and client (rpccall.c, rpclink.c) call it with what a peer sent: a size is compared
+ * with the limit before anything is allocated for it. */
 #include "proto/rpc/grpcwire.h"
 
 #include <assert.h>

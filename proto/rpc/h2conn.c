@@ -1,3 +1,6 @@
+/* h2conn: the socket, TLS and nghttp2 of one connection, as a state machine in the loop.
+ * rpcserver.c and rpclink.c own one per peer. It never blocks, gives up its turn after a few
+ * rounds so that others are served, and tells its owner of the end exactly once. */
 #include "proto/rpc/h2conn.h"
 
 #include <assert.h>

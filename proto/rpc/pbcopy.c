@@ -1,3 +1,5 @@
+/* pbcopy: copies a message by packing and unpacking it, for those who keep one longer than its
+ * call lives, most of them in nui-meta. NULL when there is no memory or no message. */
 #include "proto/rpc/pbcopy.h"
 
 #include <stdlib.h>

@@ -1,3 +1,6 @@
+/* pbguard: walks a message's bytes by its descriptor with a cursor. Client, server and all who
+ * unpack signed bytes call it first: nothing that a peer sent may reach protobuf-c without
+ * having passed here. */
 #include "proto/rpc/pbguard.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* rpcclient: the queue of calls, their deadlines, back-off and what is sent again; the
+ * connection itself is rpclink.c's. Commands use the blocking form, links of daemons the other
+ * one. A daemon must never call a blocking form: its loop would stand still. */
 #include "proto/rpc/rpcclient.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* rpcserver: listeners, connections, who may have how many of them, and draining; a single call
+ * is rpccall.c's. The daemons' skeleton makes one. No handler runs for a peer whose identity is
+ * not known, and no peer can take all the places. */
 #include "proto/rpc/rpcserver.h"
 
 #include <assert.h>

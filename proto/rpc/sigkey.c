@@ -1,3 +1,6 @@
+/* sigkey: one prepared OpenSSL context per key and direction. envelope.c, chainmemo.c and
+ * tlsid.c call it. It checks a signature and nothing else: whose the key is, and whether it
+ * still counts, others have found out. */
 #include "proto/rpc/sigkey.h"
 
 #include <openssl/err.h>

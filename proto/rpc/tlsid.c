@@ -1,3 +1,6 @@
+/* tlsid: loads CA, CRL, certificate and key as one bundle, and makes the TLS contexts from it.
+ * The skeleton and nui make one; the connections use it. A reload that fails leaves the old
+ * bundle in force, and a program never changes its name while it runs. */
 #include "proto/rpc/tlsid.h"
 
 #include <assert.h>

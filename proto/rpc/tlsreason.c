@@ -1,3 +1,6 @@
+/* tlsreason: turns OpenSSL's codes and alerts into a sentence an administrator can act upon.
+ * h2conn.c, envelope.c and tlsid.c call it after a failure. It decides nothing: the peer has
+ * been refused already. */
 #include "proto/rpc/tlsreason.h"
 
 #include <openssl/err.h>

@@ -1,3 +1,6 @@
+/* outbox: the tables and statements of what waits for a peer. local_store.c calls it inside its
+ * own transactions, since state and message must become durable together. Nothing is deleted
+ * before the peer has acknowledged it or its refusal was kept as a dead letter. */
 #include "proto/store/outbox.h"
 
 #include <assert.h>

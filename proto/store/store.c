@@ -1,3 +1,7 @@
+/* store: opens and migrates the database, and begins, commits and rolls back. The stores of
+ * nui-local and nui-meta stand on it; statements are store_stmt.c's. What failed to commit is
+ * rolled back, so that no half of a change is ever seen, and a database that is newer than the
+ * program is left alone. */
 #include "proto/store/store.h"
 
 #include <assert.h>

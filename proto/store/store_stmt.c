@@ -1,3 +1,6 @@
+/* store_stmt: prepared statements by their SQL text, bound and stepped, keeping the first error.
+ * The stores of nui-local and nui-meta call it. Values are always bound, never pasted into the
+ * text: a text per value would also fill the table of statements. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
