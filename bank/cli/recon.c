@@ -1,3 +1,6 @@
+/* recon: sorts both sides by job, run and hold, walks them in pairs, and names each difference
+ * with its remedy. nui reconcile (reconcile.c) calls it. It asks nobody and changes nothing:
+ * what it cannot tell apart gets a row without a remedy, never a guess. */
 #include "bank/cli/recon.h"
 
 #include <stdlib.h>

@@ -1,3 +1,6 @@
+/* reconrows: reads the differences the bank has kept, records new ones and closes those that are
+ * settled, by calls to the bank. nui reconcile calls it. It moves no credit: closing a row says
+ * that somebody looked, and why. */
 #include "bank/cli/reconrows.h"
 
 #include <stdio.h>

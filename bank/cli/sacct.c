@@ -1,3 +1,7 @@
+/* sacct: reads the output of sacct line by line, in place. nui reconcile --sacct calls it. The
+ * text comes from another program: a header without a needed column, or a line that cannot be
+ * read, ends it with the line's number, since a job passed over would look like one that never
+ * ran. */
 #include "bank/cli/sacct.h"
 
 #include <string.h>

@@ -1,3 +1,6 @@
+/* auditread: the reader's statements on blocks, operations, proofs and the ledger's rules. The
+ * methods of svc/audit.c, svc/state.c and svc/funders.c call it. It only reads and never blocks;
+ * where a list is for auditors only, the statement that says who is one goes first. */
 #include "bank/store/auditread.h"
 
 #include <assert.h>

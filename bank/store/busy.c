@@ -1,3 +1,6 @@
+/* busy: a set of hashes, open addressing. The committer adds what a batch names when it is sent,
+ * and asks before it sends another one beside it. It may say "busy" for a name that is free,
+ * never "free" for one that is busy. */
 #include "bank/store/busy.h"
 
 #include <stdlib.h>

@@ -1,3 +1,7 @@
+/* committer: queue, batches, two connections, and what happens when one of them is lost. The
+ * service and the methods that change something submit to it. Nothing is answered before its
+ * COMMIT has returned, nothing is decided on a view that might not be the ledger's, and the loop
+ * never waits for PostgreSQL. */
 #include "bank/store/committer.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* fundread: the reader's statements on grants, their burn-down, charged jobs, roles and
+ * findings. The methods of svc (funders, reports, recon, notify) call it. It only reads and
+ * never blocks; who may see a row is decided in the statement, not by the caller. */
 #include "bank/store/fundread.h"
 
 #include "bank/store/reader_impl.h"

@@ -1,3 +1,7 @@
+/* load: collects the keys that some requests name, asks for all their rows in one batch, and
+ * puts them into the view. The committer and the reader call it. It decides nothing, and a row
+ * that the view has already is never replaced: what is in the view may be newer than the
+ * database. */
 #include "bank/store/load.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* pgarg: spells integers, texts and bytes in PostgreSQL's binary array format, and reads results
+ * back. All of bank/store calls it. Values never become part of an SQL text; it knows no
+ * statement and sends nothing. */
 #include "bank/store/pgarg.h"
 
 #include <assert.h>

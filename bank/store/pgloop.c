@@ -1,3 +1,7 @@
+/* pgloop: libpq's non-blocking calls driven by libevent: connect, prepare, send batches, hand
+ * results back in order. Committer, reader and checkpointer each have their own. It never waits,
+ * and never sends a batch again by itself: what became of one when the connection went only its
+ * owner can find out. */
 #include "bank/store/pgloop.h"
 
 #include <assert.h>

@@ -1,3 +1,5 @@
+/* quoteread: the reader's statement on quotes that keep their rates. The method of svc/quotes.c
+ * calls it. It only reads and never blocks. */
 #include "bank/store/quoteread.h"
 
 #include "bank/store/reader_impl.h"

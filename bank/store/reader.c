@@ -1,3 +1,7 @@
+/* reader: queues what is asked, sends it on a connection whose session cannot write, and calls
+ * back from the loop. The methods that list or quote call it; auditread, fundread, quoteread and
+ * balanceread are parts of it. It never blocks, and each call is answered exactly once, also
+ * when the connection is lost. */
 #include "bank/store/reader.h"
 
 #include <stdlib.h>

@@ -1,3 +1,6 @@
+/* recent: copies of fresh holds in small sets, the newest first. The committer notes and
+ * forgets, load.c takes. It must never hold what another writer could have changed: when in
+ * doubt all is forgotten, which costs a look-up and nothing else. */
 #include "bank/store/recent.h"
 
 #include <stdlib.h>

@@ -1,3 +1,6 @@
+/* seal: hashes a batch's operations and lines to a Merkle root, chains it to the block before
+ * and has it signed. The committer makes the block, write.c sends its rows before the COMMIT. No
+ * new operation is committed without its block, and a signature that fails ends the batch. */
 #include "bank/store/seal.h"
 
 #include <assert.h>

@@ -1,3 +1,7 @@
+/* setup: the plain statements of a fresh connection, one after another: session, standby or not,
+ * locks, migrations, where the ledger stands. Committer, reader and checkpointer begin with it.
+ * The ledger's writer does nothing before both its advisory locks are held, and a schema newer
+ * than the program is left alone. */
 #include "bank/store/setup.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* statements: every SQL text of the ledger's daemon, one per number of enum bank_stmt. pgloop
+ * prepares them, load, write and the readers send them by number. Nothing is ever pasted into a
+ * text: whatever differs is a parameter. */
 #include "bank/store/statements.h"
 
 #include "bank/store/content.h"

@@ -1,3 +1,7 @@
+/* write: turns what was decided in a view into rows, table by table, or into one statement for a
+ * lone hold or charge. The committer calls it once for each batch. It decides nothing and waits
+ * for nothing, and a row it writes without telling the block of it would be found by nui verify
+ * --rules. */
 #include "bank/store/write.h"
 
 #include <string.h>

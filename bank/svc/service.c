@@ -1,3 +1,6 @@
+/* service: the table of methods and who may call them, and the wiring of committer, reader,
+ * checkpointer and timers. main.c creates it. It never blocks and says SERVING only while every
+ * call could be answered; what a method does stands in the other files of this folder. */
 #include "bank/svc/service.h"
 
 #include <stdlib.h>

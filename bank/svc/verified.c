@@ -1,3 +1,6 @@
+/* verified: a table with one place per digest of body, signature and chain. requests.c calls it
+ * instead of envelope_verify. Only what was found good is remembered, and never past a reload of
+ * certificates or of the revocation list. */
 #include "bank/svc/verified.h"
 
 #include <stdlib.h>
