@@ -1,3 +1,6 @@
+/* grid: calls to the metascheduler and the words for its states, for all the commands of this
+ * folder. It finds the members of a group through proto/cli/metas.h, and never talks to a site
+ * by itself. */
 #include "meta/cli/grid.h"
 
 #include <stdlib.h>

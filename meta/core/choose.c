@@ -1,3 +1,7 @@
+/* choose: one sweep over the bounds of all offers, with a bounded search for who takes which
+ * part at each moment. Estimates, ordinary jobs, the coordinator and the simulator of the grid
+ * call it. The same offers must always give the same choice, whatever order they came in: ties
+ * end at the site's number. */
 #include "meta/core/choose.h"
 
 #include <assert.h>

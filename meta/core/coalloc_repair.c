@@ -1,3 +1,7 @@
+/* coalloc_repair: the steps of REPAIR, for a component that is lost between COMMIT and START.
+ * The other files of the state machine call it. Components that are firm and well stay so while
+ * the slot can be kept; a lost one is never prepared elsewhere while the first site may still
+ * start it. */
 #include "meta/core/coalloc_i.h"
 
 #include <string.h>

@@ -1,3 +1,6 @@
+/* coalloc_slot: the steps that find a common slot and take it: QUERY, CHOOSE, PREPARE, DECIDE.
+ * coalloc_step, the timers and REPAIR call it. It never decides COMMIT unless every site has
+ * said YES and the earliest of their leases has time left. */
 #include "meta/core/coalloc_i.h"
 
 #include <stdio.h>

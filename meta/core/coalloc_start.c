@@ -1,3 +1,6 @@
+/* coalloc_start: the steps from COMMIT over the barrier to LIVE. coalloc_step and the timers
+ * call it. START, and the start token with it, must never leave before every component is firm
+ * and has passed the barrier. */
 #include "meta/core/coalloc_i.h"
 
 #include <string.h>

@@ -1,3 +1,6 @@
+/* coalloc_step: what the steps share: entering a phase, listing an action, undoing, trying
+ * again, ending. The other files of the state machine call it. It never forgets a part that may
+ * be held somewhere: UNDO goes on until each site has answered or its lease is over. */
 #include "meta/core/coalloc_i.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* coalloc_time: the deadlines of each phase, what is sent again, and how a record goes on after
+ * a crash. coalloc_step calls it after each event, and with RECOVER. Without a COMMIT in the
+ * decision log it must never go forward: absence means abort. */
 #include "meta/core/coalloc_i.h"
 
 #include <string.h>

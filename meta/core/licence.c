@@ -1,3 +1,6 @@
+/* licence: adds bookings up to steps through time and reads from them when another one fits.
+ * meta/place/gridlicence.c calls it, with the bookings of all live jobs. It keeps nothing
+ * between calls, so that the jobs' records are the only truth. */
 #include "meta/core/licence.h"
 
 #include <stdlib.h>

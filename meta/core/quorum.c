@@ -1,3 +1,6 @@
+/* quorum: compares ballots and versions, counts votes, and goes through the answers of an
+ * inquiry. meta/lead calls it and does the asking and writing. A vote must never be counted
+ * before it is durable where it was given, nor a ballot used twice. */
 #include "meta/core/quorum.h"
 
 #include <assert.h>
