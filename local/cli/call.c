@@ -1,3 +1,6 @@
+/* call: calls to a site, and the words and cells that its commands share. Every file of this
+ * folder calls it. A site's commands have one site to ask: where it does not answer that is
+ * said, and no other is asked in its place. */
 #include "local/cli/local_cli.h"
 
 #include <string.h>

@@ -1,3 +1,6 @@
+/* acl: parses access lists, owners and flags, and spells them again for people. SRCFG in
+ * maui.cfg and nui's reservation commands come through here, so that both mean the same. It only
+ * builds a list: who is admitted is decided by local/core/access.c. */
 #include "local/conf/acl.h"
 #include "proto/base/mem.h"
 

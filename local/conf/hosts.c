@@ -1,3 +1,6 @@
+/* hosts: turns a host expression into a set of nodes. Administrators' reservations and SRCFG
+ * call it. A text that is no list of existing nodes is tried as patterns, and one that matches
+ * nothing is refused by name: an expression never means no node at all. */
 #include "local/conf/hosts.h"
 
 #include <regex.h>

@@ -1,3 +1,7 @@
+/* nodeconf: reads NODECFG into one record per node, names still as texts. settings.c and
+ * policyconf_load.c read it with the rest of the file; place.c turns the names into the core's
+ * numbers. It changes no cluster, and a node the resource manager does not know is no error
+ * here. */
 #include "local/conf/nodeconf.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* place: gives classes, partitions, features, generic resources and node sets their numbers for
+ * one cluster. The daemon calls it when the resource manager has told its nodes, the simulator
+ * at its start. A number that was given keeps its meaning: jobs in the cluster refer to it. */
 #include "local/conf/place.h"
 
 #include <assert.h>

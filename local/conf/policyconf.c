@@ -1,3 +1,7 @@
+/* policyconf: the tables of the policy's parameters, one row each, and the readers of those that
+ * have a form of their own. settings.c, policyconf_load.c and the laboratory call it. A
+ * parameter is told once, here: showconfig, changeparam and maui.cfg(5) come from the same row.
+ * The policy in force is never touched. */
 #include "local/conf/policyconf.h"
 
 #include <assert.h>

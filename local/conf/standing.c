@@ -1,3 +1,6 @@
+/* standing: computes which instances of each SRCFG the calendar has now, and makes, refills or
+ * ends the reservations for them. It reads no clock: the caller gives the moment. An instance
+ * that runs keeps its nodes over a reload or a restart as long as its text stays the same. */
 #include "local/conf/standing.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* taskspec: parses RESOURCES=PROCS:1;MEM:512 and its like. SRCFG and the daemon's reservations
+ * call it. A word it does not know is refused: a reservation for something else than was asked
+ * helps nobody. */
 #include "local/conf/taskspec.h"
 
 #include <stdio.h>

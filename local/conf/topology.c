@@ -1,3 +1,6 @@
+/* topology: reads the file of switches line by line, and finds for each the nodes below it.
+ * place.c calls it. The file may name a switch before it defines it; one that is never defined,
+ * or stands above itself, is refused with the reason. */
 #include "local/conf/topology.h"
 
 #include <assert.h>

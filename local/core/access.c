@@ -1,3 +1,6 @@
+/* access: sorts credentials into classes that all ACLs treat alike, and keeps that up to date.
+ * Questions, reasons, preemption and the making of a timeline ask it. Nobody may decide
+ * elsewhere whom an ACL admits, or a pass and showbf would differ. */
 #include "local/core/access.h"
 
 #include <stdlib.h>

@@ -1,3 +1,6 @@
+/* copy: copies nodes, switches, sets and what the site defines from one cluster to another; jobs
+ * are the caller's to copy. The estimator's draws (replay.c) and the daemon's jobs.c call it.
+ * The first cluster is only read, so that no estimate ever changes what is real. */
 #include "local/core/copy.h"
 
 #include <stdlib.h>

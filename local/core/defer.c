@@ -1,3 +1,5 @@
+/* defer: the rule by which a job that cannot be run is deferred or held. Daemon and simulator
+ * ask it, with the counts that they keep. It changes no job and knows no clock. */
 #include "local/core/defer.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* explain: takes apart, for one job, what eligible.c, priority.c and the timeline would say of
+ * it. checkjob, diagnose and showq call it. It asks the same functions as the pass, so that what
+ * is told is what is decided, and it changes nothing. */
 #include "local/core/explain.h"
 
 #include "local/core/timeline_state.h"

@@ -1,3 +1,6 @@
+/* fairshare: the windows of usage, rolled and filled by rates. cluster.c and job.c tell it of
+ * starts and ends; order.c takes the factors; the daemon saves and takes up its state. It reads
+ * no clock: whoever asks brings it up to the moment first. */
 #include "local/core/fairshare.h"
 #include "proto/base/mem.h"
 

@@ -1,3 +1,6 @@
+/* policy: builds a policy with Maui's defaults, hands down what is said for DEFAULT, and seals
+ * it. The readers in local/conf edit; everything else only reads. A sealed policy must never
+ * change: passes, simulations and estimates share it. */
 #include "local/core/policy.h"
 #include "local/core/types.h"
 

@@ -1,3 +1,6 @@
+/* priority: the sum of weighted, capped components, once quickly for all jobs and once itemised
+ * for a person. The order of the pass, preemption and scenes of estimates call it. Both ways
+ * must add in the same order, so that diagnose -p shows exactly the number that decided. */
 #include "local/core/priority.h"
 #include "proto/base/mem.h"
 

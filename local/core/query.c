@@ -1,3 +1,6 @@
+/* query: answers questions by a timeline of the cluster, and keeps one for those that follow
+ * while nothing changes. The daemon (showbf, estimates, co-allocation) and the simulators call
+ * it. A question promises nothing and reserves nothing: the answer holds until the next event. */
 #include "local/core/query.h"
 
 #include "local/core/timeline.h"

@@ -1,3 +1,6 @@
+/* reason: makes sentences of the codes that a pass left with each job. checkjob, showq and the
+ * replies to the metascheduler call it. It only words what was decided. The codes' names are
+ * part of the interface: they are never changed, only added to. */
 #include "local/core/reason.h"
 
 #include <stdio.h>

@@ -1,3 +1,6 @@
+/* reserve: looks for nodes and, if the start may move, for a moment; the best-suited nodes
+ * first. The daemon's reservations and SRCFG call it. It changes nothing: whoever called makes
+ * the reservation with what was found. */
 #include "local/core/reserve.h"
 
 #include <stdlib.h>

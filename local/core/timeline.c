@@ -1,3 +1,6 @@
+/* timeline: steps of free resources per node, and the questions a pass asks of them: how many,
+ * from when, where; timeline_make.c builds it. Every placement on nodes goes through here, so it
+ * is the hottest code of the scheduler: questions never allocate by the heap and never sort. */
 #include "local/core/timeline_state.h"
 
 #include <assert.h>

@@ -1,3 +1,5 @@
+/* endings: a binary heap of ends by time and id. forward.c and replay.c take the next end of a
+ * draw from it. The order must be total, or a draw with the same seed would come out otherwise. */
 #include "local/estimate/endings.h"
 #include "proto/base/mem.h"
 

@@ -1,3 +1,7 @@
+/* forward: kinds of waiting jobs, a profile of free processors, and the walk of the pass over
+ * them. simulate.c makes its draws with it where processors are all that counts. It must follow
+ * the core's pass exactly: what the core changes in order, reservations or backfill changes here
+ * too. */
 #include "local/estimate/forward.h"
 
 #include <stdlib.h>

@@ -1,3 +1,6 @@
+/* history: rings of ended jobs and of arrivals, chained by what they have in common. estimator.c
+ * feeds it; draws take run times and arrivals from it. Its memory is bounded: the oldest job
+ * leaves as a new one comes. Nothing random happens here but by the generator that is given. */
 #include "local/estimate/history.h"
 #include "proto/base/mem.h"
 

@@ -1,3 +1,6 @@
+/* record: learns how far intervals must be stretched, and sums up how answers held. estimator.c
+ * corrects by it, the daemon's forecast and the simulator report from it. It scores an answer
+ * against what happened only, and learns nothing from one that was certain. */
 #include "local/estimate/record.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* replay: copies the cluster step by step and runs the core's pass on the copy, moment after
+ * moment. simulate.c makes its draws with it where forward.c does not do. It never changes the
+ * site's cluster, and it stops within a slice, so that the daemon goes on answering. */
 #include "local/estimate/replay.h"
 
 #include <stdlib.h>

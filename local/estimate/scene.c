@@ -1,3 +1,6 @@
+/* scene: reads running and waiting jobs from a cluster once per change of it. estimator.c and
+ * the daemon's forecast call it. It never changes the cluster, and what it read is of one
+ * moment: whoever asks after a change reads anew. */
 #include "local/estimate/scene.h"
 
 #include <math.h>

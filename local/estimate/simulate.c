@@ -1,3 +1,6 @@
+/* simulate: a machine in small steps: run times, copy, draw, and again, counting when jobs
+ * start. estimator.c and the forecast drive it slice by slice. Where a slice ends must never
+ * change the result: all that a draw needs is kept in the simulation. */
 #include "local/estimate/simulate.h"
 
 #include <stdlib.h>

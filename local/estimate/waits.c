@@ -1,3 +1,5 @@
+/* waits: past waits of jobs alike, and quantiles of them. estimator.c calls it for the method
+ * "history". It knows nothing of the queue as it is now. */
 #include "local/estimate/waits.h"
 #include "proto/base/mem.h"
 
