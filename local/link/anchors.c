@@ -1,3 +1,6 @@
+/* anchors: a timer that asks the bank for the block kept last and for its newest, and compares.
+ * links.c of the service creates it. It never takes away or changes what was kept: where the
+ * bank shows another history the file is the evidence. */
 #include "local/link/anchors.h"
 
 #include <stdlib.h>

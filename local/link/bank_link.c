@@ -1,3 +1,7 @@
+/* bank_link: sends holds and the outbox to the bank, several messages in flight, with back-off.
+ * The service starts it and is told each answer. It never invents a request: only what is
+ * durable in the store is sent, under the key stored with it, so that the bank counts a
+ * repetition once. */
 #include "local/link/bank_link.h"
 
 #include <assert.h>

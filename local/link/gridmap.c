@@ -1,3 +1,6 @@
+/* gridmap: parses the grid map and finds the account of an identity, and the other way. The
+ * service asks it for each caller and each job. No identity gets an account that the file does
+ * not give it, and no half of a faulty file is used. */
 #include "local/link/gridmap.h"
 
 #include <errno.h>

@@ -1,3 +1,7 @@
+/* jobdir: makes, checks, renames and opens jobs' directories, by descriptors from the top.
+ * rm_embedded.c, rm_slurm.c and the service's look at strays call it. The account owns what is
+ * in work/: no link there is followed, and nothing there is read as root that is not the
+ * account's own plain file. */
 #include "local/rm/jobdir.h"
 
 #include <dirent.h>

@@ -1,3 +1,6 @@
+/* remover: runs rm(1) on the directories of jobs that ended long ago, as a child beside the
+ * loop. rm_embedded.c and rm_slurm.c call it. Names are made from the jobs' ids, never from a
+ * path that a user chose, and it never waits. */
 #include "local/rm/remover.h"
 
 #include <assert.h>

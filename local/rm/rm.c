@@ -1,3 +1,5 @@
+/* rm: the words for how a job ended, for the resource managers and the service alike. The
+ * adapter itself is the header; nothing here may know one resource manager from another. */
 #include "local/rm/rm.h"
 
 const char *rm_end_name (enum rm_end end)

@@ -1,3 +1,7 @@
+/* rm_embedded: makes a job's directory, starts its supervisor, and watches files and pidfds. The
+ * service drives it through struct rm_ops. Nothing is launched before its directory is whole and
+ * on disk, and an end is told only when it is settled for good: no pair of job and incarnation
+ * ever runs twice. */
 #include "local/rm/rm_embedded.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* rm_event: copies an event with all its texts into an arena, for the service (native/events.c),
+ * which keeps events until the pass that is under way has ended. A text that is added to struct
+ * rm_native must be listed here too. */
 #include <string.h>
 
 #include "local/rm/rm.h"

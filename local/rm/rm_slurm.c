@@ -1,3 +1,7 @@
+/* rm_slurm: the operations of the adapter for Slurm: start, cancel, hold, suspend and what else
+ * the service wants. slurm_job.c follows each job, slurm_poll.c looks at Slurm. It never blocks:
+ * every wish is a request or a command under way, and while Slurm cannot be reached nothing is
+ * concluded. */
 #include "local/rm/rm_slurm.h"
 
 #include <assert.h>

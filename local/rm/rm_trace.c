@@ -1,3 +1,6 @@
+/* rm_trace: a heap of jobs by the moment at which something of them is to be told. The mode
+ * SIMULATION (svc/modes/simulate.c) creates it and drives its clock. It reads no clock and
+ * starts no process. */
 #include "local/rm/rm_trace.h"
 
 #include <assert.h>

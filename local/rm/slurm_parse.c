@@ -1,3 +1,6 @@
+/* slurm_parse: turns one job or node of an answer, still JSON, into plain records of our own.
+ * slurm_poll.c, slurm_nodes.c and slurm_done.c call it. It decides nothing, keeps nothing and
+ * does no I/O; a field that is missing or absurd is an error that names it, never a guess. */
 #include <assert.h>
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,3 +1,6 @@
+/* slurm_rest: one libcurl transfer per request; answers are taken apart for a few milliseconds
+ * at a time. rm_slurm.c, slurm_poll.c and slurm_job.c call it. Each request is answered once,
+ * from the loop, and nothing is asked before the version of the API is known. */
 #include "local/rm/slurm_rest.h"
 
 #include <assert.h>
