@@ -1,3 +1,6 @@
+/* engine: a heap of ends, a source of arrivals, and the core's pass at each moment. simrun.c,
+ * the laboratory and the simulator of the grid call it. It decides nothing about jobs, the core
+ * does; and it reads no clock, so that the same input always gives the same rows. */
 #include "local/sim/engine.h"
 
 #include "local/core/defer.h"

@@ -1,3 +1,6 @@
+/* estimates: hooks an estimator into a replay, asks at each submission, scores at each start,
+ * and writes the CSV. simcmd.c calls it for --estimates. No job's real run time may reach the
+ * estimator before the job has ended. */
 #include "local/sim/estimates.h"
 
 #include <stdlib.h>

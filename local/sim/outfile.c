@@ -1,3 +1,6 @@
+/* outfile: gathers files under temporary names, syncs them, and renames all at the end. Whatever
+ * nui sim writes goes through here. Until everything is written, no file that was there before
+ * is touched. */
 #include "local/sim/outfile.h"
 #include "proto/base/mem.h"
 

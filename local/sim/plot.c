@@ -1,3 +1,5 @@
+/* plot: two panels, axes and lines as SVG text. simcmd.c calls it for --plot. It reads series
+ * and draws; it computes no statistics. */
 #include "local/sim/plot.h"
 #include "proto/base/mem.h"
 

@@ -1,3 +1,5 @@
+/* series: fills buckets as time goes on, and halves them when the run outgrows them. simrun.c
+ * adds, plot.c reads. Its memory stays the same for a day and for ten years of jobs. */
 #include "local/sim/series.h"
 #include "proto/base/mem.h"
 

@@ -1,3 +1,6 @@
+/* simrun: sets the engine up for one policy, and collects jobs, series and statistics from its
+ * callbacks. simcmd.c and estimates.c call it. The workload is shared by all runs of a command:
+ * it is only read. */
 #include "local/sim/simrun.h"
 
 #include <assert.h>

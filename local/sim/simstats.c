@@ -1,3 +1,5 @@
+/* simstats: sums, means and quantiles over the jobs of a run. simrun.c calls it when the run is
+ * over. Jobs that never ran count as such, and in no mean. */
 #include "local/sim/simstats.h"
 #include "proto/base/mem.h"
 

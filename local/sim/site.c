@@ -1,3 +1,6 @@
+/* site: builds nodes, classes and node sets by local/conf's own readers, and keeps SRCFG's
+ * reservations while a run goes on. simcmd.c calls it. What a maui.cfg means must not be
+ * interpreted anew here, or simulation and daemon would differ. */
 #include "local/sim/site.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* bandwidth: a table of host and direction with decaying sums, and its file. run.c notes what
+ * moved, estimate.c asks. A file that is lost or damaged must never stop staging: estimates
+ * begin again with the configured bandwidth. */
 #include "local/stage/bandwidth.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* credentials: reads STAGECREDENTIALS and finds the row for a URL and a user. rules.c calls it.
+ * A file that others could read is refused, and no secret may stand in a log, an error or a
+ * reply. */
 #include "local/stage/credentials.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* disk: a thread per task, with descriptors of its own, that wakes the loop through an eventfd
+ * when it is done. run.c calls it. The thread must touch nothing of the engine's, and the loop
+ * never waits for it. */
 #include "local/stage/disk.h"
 
 #include <assert.h>

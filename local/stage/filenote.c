@@ -1,3 +1,6 @@
+/* filenote: reads and writes the few lines of a note, whole or not at all. Runs and batches call
+ * it. A note is only believed for the same URL and since the same start of the machine; a URL,
+ * which may be signed, is kept as its hash. */
 #include "local/stage/filenote.h"
 
 #include <assert.h>

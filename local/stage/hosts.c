@@ -1,3 +1,6 @@
+/* hosts: parses STAGEHOSTS, and judges a host's name and the address of a connection. rules.c
+ * and settings call it with names, request.c with each address before connecting. It asks no
+ * name server: a name that is allowed may still lead to an address that is not. */
 #include "local/stage/hosts.h"
 
 #include <arpa/inet.h>

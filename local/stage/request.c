@@ -1,3 +1,6 @@
+/* request: builds a libcurl handle, opens its socket after hosts_check, and words what came of
+ * it. Downloads, uploads and questions for sizes call it. No option that decides whom we talk to
+ * may be set elsewhere, and no sentence may quote a secret. */
 #include "local/stage/request.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* rules: reads the configuration into checked rules, and maps a URL to where its bytes really
+ * go. Everything in this folder that meets a URL asks it, redirects too. Nothing is looked up
+ * and nothing opened for a URL here: it only says yes, with what credential, or no. */
 #include "local/stage/rules.h"
 
 #include <assert.h>

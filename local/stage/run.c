@@ -1,3 +1,7 @@
+/* run: one file under way, from its first request to its name at the end: sizes, room on disk,
+ * checksum, fsync, rename. stage.c begins it; download, upload and copy call it between their
+ * steps. It never blocks (a thread does what waits for a disk), and a file gets its name only
+ * when it is whole, right and on disk. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>

@@ -1,3 +1,6 @@
+/* userfile: walks a path folder by folder with openat, as the job's account. The transfers call
+ * it for every file of a user's. No other account's rights and no link may ever lead out of the
+ * folder, and root's own are given up during each call. */
 #include "local/stage/userfile.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* estimates: the two tables of answers about starts: first ones and later ones. The forecast
+ * (svc/forecast) calls it. It computes nothing: scores are made from these rows by
+ * local/estimate/record.h. */
 #include "local/store/estimates.h"
 
 #include "local/store/local_store_i.h"

@@ -1,3 +1,6 @@
+/* follow: attaches the production scheduler's database and copies what has changed in it. The
+ * mode that only looks (svc/modes/follow.c) calls it. The other database is opened read-only:
+ * nothing may ever be written there. */
 #include "local/store/follow.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* history: rows of ended jobs, the sums over them, and the audit log, as SQL on the local store.
+ * The service's memory room writes, showstats, profiler and the statistics files read. What
+ * grows for years is read in bounded pieces, so that the loop is not held. */
 #include "local/store/history.h"
 
 #include <stdio.h>

@@ -1,3 +1,6 @@
+/* leaving: the tables of ended jobs whose files still go out. svc/files/stageout.c calls it,
+ * within its transactions, and takes its rows up again after a restart. A row goes only when its
+ * files have left or their failure is written down. */
 #include "local/store/leaving.h"
 
 #include "local/store/local_store_i.h"

@@ -1,3 +1,7 @@
+/* local_store: the schema and its steps, and the statements for live jobs, parts, holds,
+ * outboxes and named values. The service and the links call it. Whatever changes state must
+ * stand between begin and commit; nothing may be told to anyone before it is durable. A released
+ * schema step is never changed. */
 #include "local/store/local_store.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/* purge: the statements that take a mark and delete what lies before it. The service's memory
+ * room calls it, a few rows at a time. A job must never go before every metascheduler has
+ * acknowledged its end. */
 #include "local/store/purge.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* runs: the table of what each run used and what the bank answered. svc/job/charge.c adds rows
+ * in the transaction that ends a run, the link to the bank adds its answers, listings read. A
+ * row that the bank has not answered is never purged. */
 #include "local/store/runs.h"
 
 #include "local/store/local_store_i.h"

@@ -1,3 +1,6 @@
+/* signed: the table of signed jobs that were taken. svc/grid/replay.c looks and writes, in the
+ * transaction that takes the job. A row must not go before its signature has expired, or the
+ * same envelope could be run again. */
 #include "local/store/signed.h"
 
 #include <stdio.h>

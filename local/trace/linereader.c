@@ -1,3 +1,6 @@
+/* linereader: zlib's reader and a buffer that grows to the longest line. Readers of traces and
+ * workloads call it. The file is the user's: nothing in it is believed, and a line beyond the
+ * bound is an error with its number. */
 #include "local/trace/linereader.h"
 #include "proto/base/mem.h"
 

@@ -1,3 +1,6 @@
+/* workload: reads a log of either format line by line (swf.c, mauitrace.c), checks and sorts the
+ * jobs. nui sim, the laboratory and the daemon's SIMULATION call it. A job that cannot be
+ * simulated is never dropped silently: it is counted by its reason. */
 #include "local/trace/workload.h"
 
 #include <ctype.h>

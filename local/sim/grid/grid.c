@@ -1,3 +1,6 @@
+/* grid: reads the file of sites, cuts their logs to one stretch of time, and makes the runs:
+ * each site alone, all as one, with a metascheduler. gridcmd.c calls it. All runs get the same
+ * jobs, or their figures could not be compared. */
 #include "local/sim/grid/grid.h"
 
 #include <stddef.h>

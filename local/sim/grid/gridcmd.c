@@ -1,3 +1,6 @@
+/* gridcmd: options of --grid, the order of work, tables, CSV and page. simcmd.c calls it. All
+ * input is checked before the first run begins, and results are moved to their places together
+ * at the end. */
 #include "local/sim/grid/gridcmd.h"
 
 #include <stdio.h>

@@ -1,3 +1,6 @@
+/* gridsim: the engines of all sites side by side, the one with the earliest moment going first,
+ * and the metascheduler's part between them. grid.c calls it. It has no policy of its own:
+ * choices are meta/core/choose.h's, starts are each site's core's. */
 #include "local/sim/grid/gridsim.h"
 
 #include <assert.h>

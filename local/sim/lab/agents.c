@@ -1,3 +1,6 @@
+/* agents: three kinds of users, each with a clock of its own for when to send the next job.
+ * labrun.c gives them to the engine as its source of jobs. They see what a user could see
+ * (showbf, ends of their own jobs) and nothing else. */
 #include "local/sim/lab/agents.h"
 
 #include <assert.h>

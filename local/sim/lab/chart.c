@@ -1,3 +1,5 @@
+/* chart: fits the axes, then draws each series into an SVG text. Experiments fill it, report.c
+ * prints it. Numbers are drawn as they are given: nothing is smoothed or left out. */
 #include "local/sim/lab/chart.h"
 
 #include <assert.h>

@@ -1,3 +1,6 @@
+/* lab: the list of experiments, what they share (input, machine, numbers), and their runs
+ * through the pool. labcmd.c calls it, each exp file calls back. No folder is made before all
+ * input was found good. */
 #include "local/sim/lab/lab.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* labcmd: options of --experiment, --compare and --report, progress, and findings on the
+ * terminal. simcmd.c calls it. It computes no number: what it shows is what the page says. */
 #include "local/sim/lab/labcmd.h"
 
 #include <stdio.h>

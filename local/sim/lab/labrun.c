@@ -1,3 +1,6 @@
+/* labrun: makes the jobs of one run, replays them, keeps a record per job, and spells the record
+ * as bytes for a file. pool.c calls it in a process of its own. Whatever decides a run's outcome
+ * must be part of its key, or an old file would stand for a new run. */
 #include "local/sim/lab/labrun.h"
 
 #include <stdlib.h>

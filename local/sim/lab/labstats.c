@@ -1,3 +1,6 @@
+/* labstats: means, quantiles, differences and bootstrap intervals over the records of runs. The
+ * experiments call it. Random draws come from the seed that is given, so that a page can be made
+ * again number by number. */
 #include "local/sim/lab/labstats.h"
 
 #include <math.h>

@@ -1,3 +1,6 @@
+/* mix: draws jobs from the model and keeps those whose class has room, and three bounds of how
+ * long they take. exp_mix.c calls it. The classes are the paper's: what is not printed there is
+ * said in the header, and nothing was fitted to the outcome but that. */
 #include "local/sim/lab/mix.h"
 
 #include <assert.h>

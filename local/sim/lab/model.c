@@ -1,3 +1,6 @@
+/* model: the Lublin-Feitelson model, and real logs made denser. Experiments and nui sim call it.
+ * One seed gives one workload on every machine: each draw comes from the generator, in a fixed
+ * order. */
 #include "local/sim/lab/model.h"
 #include "proto/base/mem.h"
 

@@ -1,3 +1,6 @@
+/* pbsfifo: a pass in the place of the core's, for the engine. labrun.c plugs it in where an
+ * experiment compares with PBS. It uses the cluster's public calls only, and no part of the
+ * daemon may call it. */
 #include "local/sim/lab/pbsfifo.h"
 #include "proto/base/fnv.h"
 

@@ -1,3 +1,6 @@
+/* pool: forks a worker for each run, hears progress and result over a pipe, and writes finished
+ * runs to files. lab.c calls it. No worker outlives the call, and a file is there whole or not
+ * at all. */
 #include "local/sim/lab/pool.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/* report: collects findings, figures and configurations, and writes page and CSV files together.
+ * The experiments fill it. All texts that come from files or options are escaped, and the page
+ * fetches nothing from elsewhere. */
 #include "local/sim/lab/report.h"
 
 #include <assert.h>

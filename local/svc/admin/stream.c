@@ -1,3 +1,6 @@
+/* stream: goes on with a long reply piece by piece, one step per turn of the loop, and waits
+ * while the caller does not read. The listings of this folder call it. A step must stay short,
+ * and its state belongs to the stream: the cluster may change between two steps. */
 #include "local/svc/admin/admin.h"
 
 #include <assert.h>
