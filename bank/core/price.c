@@ -1,6 +1,6 @@
 /* price: multiplies a job's use by a card's rates and factors in 448 bits, and rounds once.
  * Holds, charges, quotes and the check of new cards call it. Floating point must never come in
- * here: site and bank, today and at an audit in ten years, must get the same micro-credits. */
+ * here: the bank of today and an audit in ten years must get the same micro-credits. */
 #include "bank/core/price.h"
 
 #include <inttypes.h>

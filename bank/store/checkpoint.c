@@ -1,6 +1,6 @@
 /* checkpoint: a timer and a connection of its own, one statement per look. The service starts
- * it. It never blocks, and changes nothing of the ledger: its sums only make reading quicker, so
- * that one that was not made costs time and nothing else. */
+ * it. It never blocks, and changes no balance and no entry: its sums only make reading quicker,
+ * so that one that was not made costs time and nothing else. */
 #include "bank/store/checkpoint.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* limits: counts what each credential's jobs use, and checks a job against all limits that
- * apply. Whatever starts, ends or queues a job tells it, and the pass asks it for each job, so
- * no check may allocate or walk over jobs. What was added must be removed with the same values,
- * or a count never comes back to zero. */
+ * apply. Whatever starts, ends or queues a job tells it, and the pass asks it for each job, so a
+ * check never walks over jobs. What was added must be removed with the same values, or a count
+ * never comes back to zero. */
 #include "local/core/limits.h"
 #include "proto/base/mem.h"
 

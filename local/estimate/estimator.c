@@ -1,6 +1,6 @@
-/* estimator: keeps a history, a scene and a record per method, and asks the method that is set.
- * Daemon and simulators tell it of arrivals, starts and ends, and ask. It never decides about a
- * job: an estimate is for people and the metascheduler, not for the pass. */
+/* estimator: keeps a history, a scene and a record per method, and has a method answer. Daemon
+ * and simulators tell it of arrivals, starts and ends, and ask. It never decides about a job: an
+ * estimate is for people and the metascheduler, not for the pass. */
 #include "local/estimate/estimator.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* meta_link: builds reports and sends them to each metascheduler, one at a time to each. The
  * service pokes it when something has changed. An event never leaves the outbox before every
- * metascheduler has acknowledged it, and events go out without gaps, oldest first. */
+ * metascheduler has acknowledged it or it was set aside as a dead letter, and events go out
+ * without gaps, oldest first. */
 #include "local/link/meta_link.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* coalloc: records, names, and coalloc_step, which hands each event to the step it belongs to
- * (coalloc_slot.c, _start.c, _repair.c, _time.c; what they share is in coalloc_step.c).
- * meta/group calls it. A step only changes the record and lists actions: nothing is sent from
- * here, and none may leave before the record is on disk. */
+ * (slot, start, repair, time; what they share is in coalloc_step.c). meta/group calls it. A step
+ * only changes the record and lists actions: nothing is sent from here, and none may leave
+ * before the record is on disk. */
 #include "meta/core/coalloc_i.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* client: the context behind every command of nui: reads nui.cfg, finds out who is asking, and
- * opens the connections, each at its first use. cli/nui.c makes one per run. Nothing connects
- * and no key is read before a command asks for it, so that help works on a machine without a
- * configuration. */
+ * opens the connections, each at its first use. The dispatcher makes one per run. Nothing
+ * connects and no key is read before a command asks for it, so that help works on a machine
+ * without a configuration. */
 #include "proto/cli/client.h"
 
 #include <assert.h>
