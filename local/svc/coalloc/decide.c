@@ -222,10 +222,10 @@ static void reply_start (struct rpccall *call, const char *code, const char *tex
     rpccall_reply (call, &reply.base);
 }
 
-/* NULL: it may start. */
-static const char *start_refusal (struct svc *svc, const struct site_part *part,
-                                  const Nui__Local__V1__StartRequest *r, const char *caller,
-                                  const char **text)
+/* NULL: it may start. rec: of a part that is here, or that was started and is over; launch_at: when it was to start. */
+static const char *start_refusal (const struct svc *svc, const struct store_part *rec,
+                                  time_us launch_at, const Nui__Local__V1__StartRequest *r,
+                                  const char *caller, const char **text)
 {
     uint8_t hash[STORE_HASH_LEN];
     const struct settings *s = svc->settings;
@@ -234,11 +234,17 @@ static const char *start_refusal (struct svc *svc, const struct site_part *part,
         return "BadToken";
     }
     sha256 (r->start_token.data, r->start_token.len, hash);
-    if (CRYPTO_memcmp (hash, part->rec.token_hash, sizeof hash) != 0) {
+    if (CRYPTO_memcmp (hash, rec->token_hash, sizeof hash) != 0) {
         *text = "the start token does not fit the prepared hash";
         return "BadToken";
     }
-    if (part->rec.state != STORE_PART_FIRM) {
+    if (rec->start_accepted) {
+        *text = "it was started before, for another moment";
+        /* Another of the group goes on without knowing the moment: this part has started. */
+        return launch_at == r->start_us || strcmp (rec->caller, caller) != 0 ? ""
+                                                                             : "AlreadyStarted";
+    }
+    if (rec->state != STORE_PART_FIRM) {
         *text = "the part was not committed";
         return "NotFirm";
     }
@@ -246,15 +252,8 @@ static const char *start_refusal (struct svc *svc, const struct site_part *part,
         *text = "too many peers";
         return "Limit";
     }
-    if (part->rec.start_accepted) {
-        *text = "it was started before, for another moment";
-        /* Another of the group goes on without knowing the moment: this part has started. */
-        return part->job->rec.launch_at == r->start_us || strcmp (part->rec.caller, caller) != 0
-                   ? ""
-                   : "AlreadyStarted";
-    }
-    if (r->start_us < part->rec.slot_start - s->clock_tolerance ||
-        r->start_us > part->rec.slot_start + s->start_grace) {
+    if (r->start_us < rec->slot_start - s->clock_tolerance ||
+        r->start_us > rec->slot_start + s->start_grace) {
         *text = "the moment of the start lies outside the reserved slot";
         return "OutsideSlot";
     }
@@ -288,26 +287,32 @@ static int start_write (struct svc *svc, struct site_part *part,
     return rc;
 }
 
+/* Of a part that is over; any: its job is no longer known. */
+static time_us launched_at (struct svc *svc, const struct store_part *old, time_us any)
+{
+    struct store_job rec = {0};
+    time_us at = local_store_job_get (svc->store, old->job, &rec, NULL) == 0 ? rec.launch_at : any;
+    store_job_free (&rec);
+    return at;
+}
+
 void coalloc_start (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     struct svc *svc = self;
     const Nui__Local__V1__StartRequest *r = (const Nui__Local__V1__StartRequest *)request;
+    const char *caller = rpccall_peer (call)->name, *code = "Unknown";
+    const char *text = "no such part is held here";
     struct site_part *live;
     struct store_part old;
     struct err err = {0};
-    const char *text = "";
     if (coalloc_part_of_call (svc, call, r->part, &live, &old) != 0)
         return;
-    bool ended = old.state == STORE_PART_RELEASED && old.start_accepted;
+    if (live)
+        code = start_refusal (svc, &live->rec, live->job->rec.launch_at, r, caller, &text);
+    else if (old.state == STORE_PART_RELEASED &&
+             old.start_accepted) /* perhaps the answer was lost */
+        code = start_refusal (svc, &old, launched_at (svc, &old, r->start_us), r, caller, &text);
     store_part_free (&old);
-    if (!live) {
-        if (ended) /* it ran; the answer was lost */
-            reply_start (call, NULL, "");
-        else
-            reply_start (call, "Unknown", "no such part is held here");
-        return;
-    }
-    const char *code = start_refusal (svc, live, r, rpccall_peer (call)->name, &text);
     if (code) {
         reply_start (call, *code ? code : NULL, text);
         return;

@@ -319,6 +319,10 @@ static void prepare_commit_start (void **state)
     free_message (yes);
     start_it (s, &t, token, sizeof token, t.slot, code); /* a very late repetition */
     assert_string_equal (code, "");
+    start_it (s, &t, token, sizeof token, t.slot + US_PER_S, code);
+    assert_string_equal (code, "AlreadyStarted");
+    start_it (s, &t, "guess", 5, t.slot, code);
+    assert_string_equal (code, "BadToken");
     assert_false (release_it (s, &t));
     assert_int_equal (s->holds, 1);
     done (&t);
