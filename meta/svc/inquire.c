@@ -106,6 +106,13 @@ static void attempt_pass (struct gridjob *job, const JobInfo *info)
         job->attempt_last = info->attempt;
 }
 
+/* A site that was restored gives numbers again: what has the job's may be another's. */
+static bool is_of (const JobInfo *info, const struct gridjob *job, uint32_t p)
+{
+    return strcmp (info->grid_job_id, job->id) == 0 &&
+           strcmp (info->component, job->part[p].name) == 0;
+}
+
 static void asks_send (struct site_inquiry *inquiry);
 
 static void answered (void *arg, const struct rpc_result *result)
@@ -123,11 +130,13 @@ static void answered (void *arg, const struct rpc_result *result)
     free (asking);
     if (inquiry->metad->stopping)
         return;
-    if (there && !question->again && result->status == RPC_NOT_FOUND) {
+    const JobInfo *info = result->status == RPC_OK ? (const JobInfo *)result->reply : NULL;
+    bool settled = there && !question->again;
+    if (settled && (info ? !is_of (info, job, question->part) : result->status == RPC_NOT_FOUND)) {
         forgotten (inquiry, job, question->part);
-    } else if (there && !question->again && result->status == RPC_OK) {
-        attempt_pass (job, (const JobInfo *)result->reply);
-        inquiry->heard (job, question->part, (const JobInfo *)result->reply);
+    } else if (settled && info) {
+        attempt_pass (job, info);
+        inquiry->heard (job, question->part, info);
     }
     asks_send (inquiry);
 }

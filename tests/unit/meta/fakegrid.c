@@ -76,6 +76,10 @@ void fake_report (struct fakesite *site)
     number.metascheduler = (char *)site->taken_of;
     number.number = site->taken;
     report.events_next = site->events_next;
+    if (site->restored) {
+        report.events_from = site->event_count ? site->event_first : 0;
+        report.events_next = site->event_first + site->event_count;
+    }
     report.n_grid_numbers = site->taken_of != NULL;
     report.grid_numbers = numbers;
     struct rpccallout_config call = {.service = &nui__meta__v1__meta__descriptor,
@@ -87,6 +91,15 @@ void fake_report (struct fakesite *site)
                                      .arg = site};
     site->reports_outstanding++;
     rpcclient_start (site->meta, &call);
+}
+
+void fake_restored (struct fakesite *site)
+{
+    while (site->event_count)
+        nui__local__v1__job_info__free_unpacked (site->event[--site->event_count], NULL);
+    site->event_first = 1;
+    site->single_count = site->number = 0;
+    site->restored = true;
 }
 
 static void job_event (struct fakesite *site, const char *grid_job_id, const char *component,
@@ -947,6 +960,15 @@ Nui__Meta__V1__JobStatus *fake_status (struct fakegrid *grid, const char *id)
     return (Nui__Meta__V1__JobStatus *)reply;
 }
 
+static void say_again (struct fakegrid *grid)
+{
+    for (uint32_t s = 0; s < grid->sites; s++) {
+        struct fakesite *site = &grid->site[s];
+        if (!site->reports_outstanding && (site->event_count || site->restored))
+            fake_report (site);
+    }
+}
+
 void fake_until_state (struct fakegrid *grid, const char *id, Nui__Meta__V1__GridJobState state)
 {
     duration_us deadline = clock_monotonic_us () + 30 * US_PER_S;
@@ -961,9 +983,10 @@ void fake_until_state (struct fakegrid *grid, const char *id, Nui__Meta__V1__Gri
         assert_false (late);
         if (there)
             return;
+        say_again (grid);
         struct timeval tick = {0, 20000};
         event_base_loopexit (grid->base, &tick);
-        event_base_loop (grid->base, EVLOOP_ONCE);
+        event_base_loop (grid->base, 0);
     }
 }
 

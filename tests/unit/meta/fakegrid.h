@@ -78,6 +78,7 @@ struct fakesite {
     const char *taken_of; /* it says that it has taken jobs of this metascheduler; NULL: of none */
     uint64_t taken;       /* up to grid.N */
     uint64_t events_next; /* the number of its next event, as it says; 0: it does not */
+    bool restored;        /* it says truly which events it has, and which number the next gets */
     bool forgets;         /* Job knows none */
     Nui__Local__V1__JobState tells; /* how Job says that any is */
     uint32_t calls_job;
@@ -133,6 +134,8 @@ void fake_meta_stop (struct fakegrid *grid); /* SIGTERM; asserts exit code 0 */
 /* Fails the test when cond does not hold within timeout. */
 void fake_until (struct fakegrid *grid, bool (*cond) (void *arg), void *arg, duration_us timeout);
 void fake_report (struct fakesite *site);
+/* To before its first ordinary job: those and their events are forgotten, and all numbers begin anew. */
+void fake_restored (struct fakesite *site);
 /* Of the ordinary job that came last, reported at once. */
 void fake_job_event (struct fakesite *site, Nui__Local__V1__JobState told);
 
@@ -156,7 +159,7 @@ int fake_submit (struct fakegrid *grid, const struct fake_job *job, char id_out[
                  struct err *err);
 /* The caller frees with nui__meta__v1__job_status__free_unpacked. Asserts. */
 Nui__Meta__V1__JobStatus *fake_status (struct fakegrid *grid, const char *id);
-/* Runs the loop until the job is in the state. */
+/* Runs the loop until the job is in the state; sites say again what was not acknowledged. */
 void fake_until_state (struct fakegrid *grid, const char *id, Nui__Meta__V1__GridJobState state);
 /* No site holds, runs or has a tombstone-less prepared part. */
 bool fake_nothing_held (const struct fakegrid *grid);

@@ -586,18 +586,21 @@ static void ends_that_nobody_has (void **state)
     assert_int_equal (site->calls_submit, 1);
 }
 
-/* The site's numbers went back: what it does not know is over there. What had begun has failed, what had not is placed anew. */
+/* The site's numbers went back: what it does not know is over there, though another job has its number. What had begun has
+ * failed, what had not is placed anew. */
 static void a_site_that_forgot (void **state)
 {
     struct fakegrid *grid = *state;
     struct fakesite *site = &grid->site[0];
-    char ran[32], waited[32];
+    char ran[32], waited[32], since[32];
     held_there (grid, site, true, ran);
     held_there (grid, site, false, waited);
-    site->forgets = true;
-    site->hold_runs = false;
-    site->events_next = 1;
+    fake_until (grid, reported, site, 20 * US_PER_S);
+    fake_restored (site);
     snprintf (site->mute, sizeof site->mute, "Job"); /* at first it does not answer */
+    site->tells = NUI__LOCAL__V1__JOB_STATE__JOB_QUEUED;
+    held_there (grid, site, false, since); /* gets the number that ran had */
+    site->hold_runs = false;
     fake_report (site);
     fake_until (grid, asked_once_more, site, 20 * US_PER_S);
     Nui__Meta__V1__JobStatus *now = fake_status (grid, ran);
@@ -611,9 +614,9 @@ static void a_site_that_forgot (void **state)
     now = fake_status (grid, ran);
     assert_string_equal (now->reason->code, "Forgotten");
     nui__meta__v1__job_status__free_unpacked (now, NULL);
-    site->events_next = 0;
     fake_until_state (grid, waited, NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED);
-    assert_int_equal (site->calls_submit, 3);
+    fake_until_state (grid, since, NUI__META__V1__GRID_JOB_STATE__GRID_QUEUED);
+    assert_int_equal (site->calls_submit, 4);
 }
 
 /* A job that waits for another goes on waiting no longer than to its deadline. */
