@@ -263,7 +263,8 @@ static struct rpcclient *client (struct site *s, struct tlsid *id, const char *t
     struct rpcclient_config config = {.base = s->base,
                                       .id = id,
                                       .target = target,
-                                      .expect_kind = id ? PRINCIPAL_SITE : PRINCIPAL_NONE};
+                                      .expect_kind = id ? PRINCIPAL_SITE : PRINCIPAL_NONE,
+                                      .backoff_max = US_PER_S / 5};
     struct rpcclient *c = rpcclient_create (&config, &err);
     if (!c)
         fail_msg ("%s", err.text);
@@ -298,21 +299,27 @@ static void config_write (struct site *s, const char *extra)
     fclose (f);
 }
 
-static void wait_port (struct site *s)
+bool site_listens (struct site *s)
 {
     char path[128];
-    duration_us until = clock_monotonic_us () + 120 * US_PER_S;
+    int port = 0;
     snprintf (path, sizeof path, "%s/port", s->dir);
+    FILE *f = fopen (path, "r");
+    bool known = f && fscanf (f, "%d", &port) == 1;
+    if (f)
+        fclose (f);
+    if (known)
+        s->port = (uint16_t)port;
+    return known;
+}
+
+static void wait_port (struct site *s)
+{
+    duration_us until = clock_monotonic_us () + 120 * US_PER_S;
     while (clock_monotonic_us () < until) {
-        int status, port = 0;
-        FILE *f = fopen (path, "r");
-        if (f && fscanf (f, "%d", &port) == 1) {
-            fclose (f);
-            s->port = (uint16_t)port;
+        int status;
+        if (site_listens (s))
             return;
-        }
-        if (f)
-            fclose (f);
         if (waitpid (s->pid, &status, WNOHANG) == s->pid) {
             s->pid = 0;
             shell ("cat %s/log >&2", s->dir);
@@ -321,18 +328,16 @@ static void wait_port (struct site *s)
         event_base_loop (s->base, EVLOOP_NONBLOCK);
         usleep (2000);
     }
-    fail_msg ("nui-local did not come up within 20 s");
+    fail_msg ("nui-local did not come up within 120 s");
 }
 
 static void spawn (struct site *s);
 
 void site_start (struct site *s, const char *extra_config)
 {
-    char path[128], target[64];
+    char target[64];
     config_write (s, extra_config);
     s->extra = extra_config;
-    snprintf (path, sizeof path, "%s/port", s->dir);
-    unlink (path);
     spawn (s);
     wait_port (s);
     if (s->as_meta)
@@ -351,14 +356,21 @@ void site_kill (struct site *s)
 {
     if (s->pid <= 0)
         return;
+    int status = 0;
     kill (s->pid, SIGKILL);
-    waitpid (s->pid, NULL, 0);
+    waitpid (s->pid, &status, 0);
     s->pid = 0;
+    if (!WIFSIGNALED (status) || WTERMSIG (status) != SIGKILL) {
+        shell ("tail -40 %s/log >&2", s->dir);
+        fail_msg ("nui-local had ended by itself, with wait status %#x", (unsigned)status);
+    }
 }
 
 static void spawn (struct site *s)
 {
     char path[128];
+    snprintf (path, sizeof path, "%s/port", s->dir);
+    unlink (path); /* it is there again when it listens */
     snprintf (path, sizeof path, "%s/alpha.cfg", s->dir);
     s->pid = fork ();
     if (s->pid == 0) {
@@ -561,7 +573,7 @@ int site_call (struct rpcclient *c, const char *method, const void *request, voi
                struct err *err)
 {
     struct err local = {0};
-    duration_us until = clock_monotonic_us () + 15 * US_PER_S;
+    duration_us until = clock_monotonic_us () + SITE_AWAY_MAX;
     int rc;
     err = err ? err : &local;
     do /* the site is away: as a metascheduler does, the same again */

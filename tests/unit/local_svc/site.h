@@ -21,6 +21,8 @@
 #include "proto/rpc/rpcclient.h"
 
 enum { KEPT_MAX = 2048 };
+/* For so long a site that is away is called again: against hangs only. */
+#define SITE_AWAY_MAX (60 * US_PER_S)
 
 enum bank_mood {
     BANK_GRANTS,
@@ -80,9 +82,11 @@ int site_group_teardown (void **state);
 int site_setup (void **state); /* a fresh site per test */
 int site_teardown (void **state);
 void site_start (struct site *s, const char *extra_config);
-void site_kill (struct site *s);    /* kill -9, and waits */
+void site_kill (struct site *s); /* kill -9, and waits; fails the test if it had ended by itself */
 void site_restart (struct site *s); /* kill -9 and a new one, without waiting for it */
-/* Runs the loop until check is true; fails the test after 20 s. */
+/* Whether the one that was started last has come so far. */
+bool site_listens (struct site *s);
+/* Runs the loop until check is true; fails the test after 120 s. */
 void site_wait (struct site *s, bool (*check) (struct site *s, void *arg), void *arg,
                 const char *what);
 void bank_speak (struct site *s); /* answers what was kept silent, by the present mood */
