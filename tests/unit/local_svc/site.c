@@ -577,7 +577,7 @@ int site_call (struct rpcclient *c, const char *method, const void *request, voi
     int rc;
     err = err ? err : &local;
     do /* the site is away: as a metascheduler does, the same again */
-        rc = rpcclient_call (c, &nui__local__v1__local__descriptor, method, request, 15 * US_PER_S,
+        rc = rpcclient_call (c, &nui__local__v1__local__descriptor, method, request, SITE_AWAY_MAX,
                              true, reply_out, err);
     while (rc == ERR_UNAVAILABLE && clock_monotonic_us () < until);
     return rc;

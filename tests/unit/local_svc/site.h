@@ -22,7 +22,7 @@
 
 enum { KEPT_MAX = 2048 };
 /* For so long a site that is away is called again: against hangs only. */
-#define SITE_AWAY_MAX (60 * US_PER_S)
+#define SITE_AWAY_MAX (120 * US_PER_S)
 
 enum bank_mood {
     BANK_GRANTS,

@@ -85,7 +85,7 @@ static void prepare_send (struct site *s, struct try *t, struct waiting *w)
         .service = &nui__local__v1__local__descriptor,
         .method = "Prepare",
         .request = &r.base,
-        .timeout = 15 * US_PER_S,
+        .timeout = SITE_AWAY_MAX,
         .idempotent = true,
         .done = on_prepared,
         .arg = w,
