@@ -20,8 +20,7 @@ static int64_t bounds_nodes (const struct ledger_bounds *b, int64_t node_procs)
     return b->nodes + (b->loose_procs + each - 1) / each;
 }
 
-/* The processors that a part may have at a site: those of its tasks, or of whole nodes. */
-static int64_t bounds_procs (const struct ledger_bounds *b, const struct ledger_site *site)
+int64_t bounds_procs (const struct ledger_bounds *b, const struct ledger_site *site)
 {
     int64_t whole = b->procs_max;
     if (whole == 0 && site->given.procs > 0 &&

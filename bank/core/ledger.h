@@ -1008,8 +1008,9 @@ void ledger_record (struct ledger_view *view, const struct ledger_request *req,
 
 struct ledger_quote_item {
     const char *site;
-    int64_t procs;
+    int64_t procs; /* 0: as many as bounds let the site hold, walltime 0: for as long */
     duration_us walltime;
+    struct ledger_bounds bounds; /* of the signed part; none signed: 0 */
     struct ledger_ask ask;
     time_us start; /* 0: now */
     /* out */

@@ -121,6 +121,8 @@ bool nodes_same (const struct ledger_ask *ask, const char *text);
 
 /* ---- bounds.c: what was signed of one hold or charge ---- */
 
+/* The processors that a signed part may have at a site: those of its tasks, or of whole nodes. */
+int64_t bounds_procs (const struct ledger_bounds *b, const struct ledger_site *site);
 /* Thousandths of processor equivalents that so many processors and so much memory may count as. */
 int64_t bounds_pe (const struct ledger_site *site, int64_t procs, int64_t memory_mb);
 /* True, and why, for a hold of a signed job beyond that. */

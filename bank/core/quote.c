@@ -32,6 +32,26 @@ static const char *payer_of (struct ledger_view *view, struct ledger_quote *quot
     return payer ? payer->name : NULL;
 }
 
+/* What the item is priced as; without a number of processors, as the most that a hold for the signed part may be. */
+static struct ledger_hold_ask asked_of (struct ledger_view *view,
+                                        const struct ledger_quote_item *item)
+{
+    struct ledger_hold_ask ask = {.job = {.site = item->site},
+                                  .procs = item->procs,
+                                  .walltime = item->walltime,
+                                  .ask = item->ask,
+                                  .start = item->start};
+    if (ask.procs == 0) {
+        static const struct ledger_site unheard;
+        const struct ledger_site *known = ledger_site_of (view, item->site),
+                                 *site = known ? known : &unheard;
+        ask.procs = bounds_procs (&item->bounds, site);
+        ask.ask.pe_milli = bounds_pe (site, ask.procs, ask.ask.memory_mb);
+        ask.walltime = ask.walltime ? ask.walltime : item->bounds.walltime;
+    }
+    return ask;
+}
+
 int ledger_quote (struct ledger_view *view, struct ledger_quote *quote, struct err *err)
 {
     struct placing *all = arena_array (view->arena, quote->item_count, sizeof (*all));
@@ -46,11 +66,7 @@ int ledger_quote (struct ledger_view *view, struct ledger_quote *quote, struct e
     quote->paying = "";
     for (uint32_t i = 0; i < quote->item_count; i++) {
         struct ledger_quote_item *item = &quote->item[i];
-        ask[i] = (struct ledger_hold_ask){.job = {.site = item->site},
-                                          .procs = item->procs,
-                                          .walltime = item->walltime,
-                                          .ask = item->ask,
-                                          .start = item->start};
+        ask[i] = asked_of (view, item);
         item->account = item->formula = "";
         item->funded = false;
         if (place_begin (view, &ask[i], quote->identity, &all[i], &item->reason, err) < 0)

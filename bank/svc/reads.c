@@ -48,6 +48,7 @@ static int item_read (struct work *work, const Nui__Common__V1__Job *job,
     if (asked_read (work, m->asked, m->qos, m->class_, &item->ask, err) < 0)
         return err->code;
     asked_signed (work, job, m->component, m->shape, &item->ask);
+    signed_bounds (job, m->component, m->shape, &item->bounds);
     return 0;
 }
 

@@ -85,6 +85,9 @@ struct signed_use {
 int signed_read (struct work *work, const Nui__Common__V1__Envelope *envelope,
                  const Nui__Common__V1__Job *job, const struct signed_use *use,
                  const struct delegation *delegation, struct ledger_hold_ask *ask, struct err *err);
+/* How much of what was signed for, of a part in one of its sizes; a part or a size that the job does not have: nothing. */
+void signed_bounds (const Nui__Common__V1__Job *job, const char *component, uint32_t shape,
+                    struct ledger_bounds *out);
 /* Memory, generic resources and quote as the user signed them; a component that the job does not have:
  * no resources. */
 void asked_signed (struct work *work, const Nui__Common__V1__Job *job, const char *component,

@@ -144,6 +144,15 @@ static void signed_size (const Nui__Common__V1__Component *component, uint32_t s
     b->walltime = jobshape_walltime (component, shape);
 }
 
+void signed_bounds (const Nui__Common__V1__Job *job, const char *component, uint32_t shape,
+                    struct ledger_bounds *out)
+{
+    const Nui__Common__V1__Component *c = component_of (job, component);
+    *out = (struct ledger_bounds){0};
+    if (c && jobshape_check (c, shape, NULL) == 0)
+        signed_size (c, shape, out);
+}
+
 int signed_read (struct work *work, const Nui__Common__V1__Envelope *envelope,
                  const Nui__Common__V1__Job *job, const struct signed_use *use,
                  const struct delegation *delegation, struct ledger_hold_ask *ask, struct err *err)

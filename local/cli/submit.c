@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "local/cli/local_cli.h"
+#include "proto/cli/costbound.h"
 #include "proto/cli/joboptions.h"
+#include "proto/nui/v1/bank.pb-c.h"
 #include "proto/rpc/envelope.h"
 
 static const struct cli_option msub_options[] = {
@@ -45,7 +47,7 @@ static const struct cli_option msub_options[] = {
      offsetof (struct job_options, reqs)},
     JOB_TEXT ("deadline", 0, JOB_DEADLINE, "TIME", "must have ended by then"),
     JOB_TEXT ("max-cost", 0, JOB_MAX_COST, "CREDITS",
-              "signed as the most it may cost; none: no bound"),
+              "signed as the most it may cost; else twice the price; none"),
     JOB_TEXT ("quote", 0, JOB_QUOTE, "QUOTE", "at the rates that nui quote --keep kept: quote.7"),
     JOB_TEXT (
         "depend", 0, JOB_DEPEND, "KIND:JOB,...",
@@ -70,24 +72,98 @@ static const struct cli_option msub_options[] = {
     {0},
 };
 
-/* Who has a certificate signs; who has none is told apart by the cluster's socket. No metascheduler hands the job
- * over, so what is signed is for this site only: the bank pays no other for it. */
-static int envelope_make (struct cli_context *ctx, const char *site, Nui__Common__V1__Job *job,
-                          struct arena *arena, Nui__Common__V1__Envelope **out, bool *owned)
+/* No metascheduler hands the job over, so what is signed is for this site only: the bank pays no other for it. */
+static void site_name_in (Nui__Common__V1__Job *job, const char *name, struct arena *arena)
 {
-    struct err err = {0};
-    const char *name = cli_site_name (ctx, site, &err);
-    *owned = cli_has_identity (ctx);
-    if (!*owned)
-        return job_unsigned ("msub", job, arena, out);
-    if (!name)
-        return cli_fail ("msub", &err);
     for (size_t i = 0; i < job->n_components; i++) {
         job->components[i]->n_sites = 1;
         job->components[i]->sites = arena_array (arena, 1, sizeof *job->components[i]->sites);
         job->components[i]->sites[0] = arena_strdup (arena, name);
     }
-    return job_sign (ctx, "msub", job, arena, out);
+}
+
+/* The most that the bank would hold for it here, the dearest of its sizes. */
+static int price_ask (struct cli_context *ctx, const Nui__Common__V1__Job *job, const char *site,
+                      Nui__Common__V1__Envelope *envelope, struct arena *arena,
+                      struct costbound_price *out, struct err *err)
+{
+    Nui__Bank__V1__QuoteRequest request = NUI__BANK__V1__QUOTE_REQUEST__INIT;
+    ProtobufCMessage *message = NULL;
+    struct rpcclient *bank = cli_bank (ctx, err);
+    const Nui__Common__V1__Component *c = job->components[0];
+    if (!bank)
+        return err->code;
+    request.envelope = envelope;
+    request.n_items = 1 + c->n_shapes;
+    request.items = arena_array (arena, request.n_items, sizeof *request.items);
+    for (size_t i = 0; i < request.n_items; i++) {
+        request.items[i] = arena_new (arena, Nui__Bank__V1__PriceItem);
+        nui__bank__v1__price_item__init (request.items[i]);
+        request.items[i]->site = arena_strdup (arena, site);
+        request.items[i]->qos = c->qos;
+        request.items[i]->class_ = c->class_;
+        request.items[i]->shape = (uint32_t)i;
+    }
+    if (rpcclient_call (bank, &nui__bank__v1__bank__descriptor, "Quote", &request.base,
+                        SITE_CALL_TIMEOUT_S * US_PER_S, true, &message, err) < 0)
+        return err->code;
+    const Nui__Bank__V1__QuoteReply *reply = (const Nui__Bank__V1__QuoteReply *)message;
+    for (size_t i = 0; i < reply->n_prices; i++) {
+        const Nui__Bank__V1__Price *price = reply->prices[i];
+        if (price->reason)
+            out->none = arena_strdup (arena, price->reason->text);
+        else if (price->amount_micro > out->dearest)
+            out->dearest = price->amount_micro;
+    }
+    protobuf_c_message_free_unpacked (message, NULL);
+    return 0;
+}
+
+/* costbound_ask; arg: the site's name. Without a wallclock limit the bank holds nothing, so there is nothing to ask. */
+static int bound_ask (struct cli_context *ctx, const char *command, Nui__Common__V1__Job *job,
+                      struct arena *arena, void *arg, struct costbound_price *out)
+{
+    Nui__Common__V1__Envelope *envelope = NULL;
+    struct err err = {0};
+    if (job->components[0]->walltime_us <= 0) {
+        out->none = "no wallclock limit is signed, and the bank holds nothing without one: say -t";
+        return CLI_OK;
+    }
+    job->question = true;
+    int code = job_sign (ctx, command, job, arena, &envelope);
+    job->question = false;
+    if (code != CLI_OK)
+        return code;
+    if (price_ask (ctx, job, arg, envelope, arena, out, &err) < 0) {
+        err_prefix (&err, "no price, so nothing was signed (--max-cost CREDITS signs a bound of "
+                          "your own, --max-cost none none)");
+        code = cli_fail (command, &err);
+    }
+    envelope_free (envelope);
+    return code;
+}
+
+/* What is to be signed is for this site, and for at most so much where the user knows a bank. */
+static int bound_set (struct cli_context *ctx, const char *site, bool array,
+                      Nui__Common__V1__Job *job, struct arena *arena)
+{
+    struct err err = {0};
+    const char *name = cli_site_name (ctx, site, &err);
+    if (!name)
+        return cli_fail ("msub", &err);
+    site_name_in (job, name, arena);
+    if (!cli_has_bank (ctx) && !job->cost_any)
+        return CLI_OK;
+    return costbound_set (ctx, "msub", job, array, arena, bound_ask, arena_strdup (arena, name));
+}
+
+/* Who has a certificate signs; who has none is told apart by the cluster's socket. */
+static int envelope_make (struct cli_context *ctx, Nui__Common__V1__Job *job, struct arena *arena,
+                          Nui__Common__V1__Envelope **out, bool *owned)
+{
+    *owned = cli_has_identity (ctx);
+    return *owned ? job_sign (ctx, "msub", job, arena, out)
+                  : job_unsigned ("msub", job, arena, out);
 }
 
 static int submission_send (struct cli_context *ctx, const struct job_options *options,
@@ -122,12 +198,13 @@ static int submissions (struct cli_context *ctx, const struct job_options *optio
                         const struct jobarray *array, Nui__Common__V1__Job *job,
                         struct arena *arena)
 {
-    int code = CLI_OK;
+    int code = cli_has_identity (ctx) ? bound_set (ctx, options->site, array->count > 0, job, arena)
+                                      : CLI_OK;
     for (uint32_t i = 0; i < (array->count ? array->count : 1) && code == CLI_OK; i++) {
         Nui__Common__V1__Envelope *envelope = NULL;
         bool owned = false;
-        code = envelope_make (ctx, options->site, jobarray_element (array, i, arena, job), arena,
-                              &envelope, &owned);
+        code =
+            envelope_make (ctx, jobarray_element (array, i, arena, job), arena, &envelope, &owned);
         if (code == CLI_OK)
             code = submission_send (ctx, options, envelope);
         if (owned)

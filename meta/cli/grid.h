@@ -3,6 +3,7 @@
 #define NUI_META_CLI_GRID_H
 
 #include "proto/cli/client.h"
+#include "proto/cli/costbound.h"
 #include "proto/cli/joboptions.h"
 #include "proto/cli/options.h"
 #include "proto/cli/table.h"
@@ -18,12 +19,7 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
 extern const struct cli_option grid_submit_options[];
 extern const struct cli_option grid_estimate_options[];
 
-/* What submit signs as the most that a job may cost, where its user has said nothing: the dearest estimate times
- * COSTFACTOR (nui.cfg), for each run that the job may have. */
-credit_micro grid_bound (struct cli_context *ctx, const Nui__Common__V1__Job *job,
-                         credit_micro dearest);
-/* Gives the job its bound and tells the user of it on stderr; one call where the user has said nothing. Nothing may be
- * held or run for what is signed for that call. CLI_OK, or what the command returns. */
+/* costbound_set by the metascheduler's dearest price. */
 int grid_bound_set (struct cli_context *ctx, const char *command, Nui__Common__V1__Job *job,
                     bool array, struct arena *arena);
 

@@ -263,7 +263,7 @@ static int estimate_run (struct cli_context *ctx, int argc, char **argv)
     bool feasible = false;
     credit_micro bound = job->cost_max_micro;
     if (!bound && !job->cost_any && answer->priced)
-        bound = grid_bound (ctx, job, answer->price_most_micro);
+        bound = costbound_of (ctx, job, answer->price_most_micro);
     for (size_t i = 0; i < answer->n_candidates; i++) {
         feasible |= answer->candidates[i]->feasible;
         estimate_row (table, answer->candidates[i], answer->candidates[0], bound, clock_now_us ());

@@ -341,6 +341,11 @@ bool cli_has_identity (struct cli_context *ctx)
     return cli_config (ctx, NULL) == 0 && ctx->settings.cert && ctx->settings.key;
 }
 
+bool cli_has_bank (struct cli_context *ctx)
+{
+    return cli_config (ctx, NULL) == 0 && ctx->settings.bank;
+}
+
 struct event_base *cli_base (struct cli_context *ctx)
 {
     if (!ctx->base) {

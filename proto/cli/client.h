@@ -65,6 +65,8 @@ const char *const *cli_site_names (struct cli_context *ctx, struct err *err);
 
 /* The configuration names a certificate and its key. */
 bool cli_has_identity (struct cli_context *ctx);
+/* The configuration names a bank. */
+bool cli_has_bank (struct cli_context *ctx);
 /* My certificate and key. */
 struct tlsid *cli_identity (struct cli_context *ctx, struct err *err);
 

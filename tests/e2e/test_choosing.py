@@ -144,6 +144,45 @@ class Choosing(GridCase):
         self.assertEqual({r["bound"] for r in self.rows(*ask, "--max-cost", "none")}, {None})
         self.told(*ask, "--max-cost", "any", code=2)
 
+    def test_a_bound_of_a_clusters_own_job(self):
+        """msub asks the bank what the site could have held for the job at most, whole nodes where it gives them."""
+        def told(*options, code=0):
+            done = self.nui("alice", "msub", "--site", "beta", "-A", "phys", "--hold", *options,
+                            self.tasks_script(), code=code)
+            ids = done.stdout.split()
+            for ident in ids:
+                self.addCleanup(self.nui, "alice", "canceljob", ident)
+            return [self.signed_there(i) for i in ids], done.stderr.strip()
+        signed = "nui msub: signed for at most {} credits ({})".format
+        (job,), words = told("--tasks", 2, "-t", "1:00")
+        self.assertEqual(words, signed(480, "estimate 240, times 2"))
+        self.assertEqual((job.cost_max_micro, job.cost_default, job.question), (480_000000, True, False))
+        jobs, words = told("--tasks", 2, "-t", "1:00", "--array", "1-2")
+        self.assertEqual(words, "nui msub: each signed for at most 480 credits (estimate 240, times 2)")
+        self.assertEqual([job.cost_max_micro for job in jobs], [480_000000] * 2)
+        self.nui(layout.OPERATOR, "site", "modify", "beta", "--node-procs", 4)
+        self.addCleanup(self.nui, layout.OPERATOR, "site", "modify", "beta", "--node-procs", 0)
+        (job,), words = told("--tasks", 1, "-t", "1:00")
+        self.assertEqual((words, job.cost_max_micro), (signed(960, "estimate 480, times 2"), 960_000000))
+        # nothing is held for what signs no limit, so the least bounds it
+        (job,), words = told("--tasks", 1)
+        self.assertIn(signed(1, "no wallclock limit is signed, and the bank holds nothing without one: say -t"), words)
+        self.assertEqual(job.cost_max_micro, 1_000000)
+        # what the user says is signed as it is
+        (job,), words = told("--tasks", 1, "-t", "1:00", "--max-cost", 300)
+        self.assertEqual((words, job.cost_max_micro, job.cost_default), ("", 300_000000, False))
+        (job,), words = told("--tasks", 1, "-t", "1:00", "--max-cost", "none")
+        self.assertEqual(words, "nui msub: signed without a cost bound: only the account's credits bound what is charged")
+        self.assertEqual((job.cost_max_micro, job.cost_any), (0, True))
+
+    def signed_there(self, ident):
+        """The job as its user signed it, from the site's disk."""
+        site, number = ident.split(".")
+        with closing(sqlite3.connect(f"file:{self.grid.layout.state}/{site}/local.db?mode=ro", uri=True)) as db:
+            envelope, = db.execute("SELECT bytes FROM envelope WHERE number = ?", [int(number)]).fetchone()
+        common = self.forge.contract.common
+        return common.Job.FromString(common.Envelope.FromString(envelope).body)
+
     def test_the_factor_is_the_users(self):
         path = self.grid.layout.config("alice")
         was = path.read_text()

@@ -138,6 +138,22 @@ static void site_set (struct world *w, uint64_t node_procs, int64_t overrun_s)
     bankd_reply_free (&reply);
 }
 
+/* What she is told that the job may be held for at most, at site alpha, for its day. */
+static void most (struct world *w, Nui__Common__V1__Envelope *envelope, int64_t procs)
+{
+    Nui__Bank__V1__QuoteRequest m = NUI__BANK__V1__QUOTE_REQUEST__INIT;
+    Nui__Bank__V1__PriceItem item = NUI__BANK__V1__PRICE_ITEM__INIT, *items[] = {&item};
+    item.site = TEXT ("alpha");
+    m.envelope = envelope;
+    m.n_items = 1;
+    m.items = items;
+    struct bankd_reply reply = bankd_call (&w->d, WHO_ALICE, "Quote", &m.base);
+    assert_string_equal (reply.err.text, "");
+    assert_int_equal (procs * DAY * CREDIT,
+                      ((Nui__Bank__V1__QuoteReply *)reply.message)->prices[0]->amount_micro);
+    bankd_reply_free (&reply);
+}
+
 /* What alice's account has lost. */
 static void paid (struct world *w, int64_t credits)
 {
@@ -215,8 +231,13 @@ static void whole_nodes (void **state)
                                   w, (struct bankd_job){.procs = 1, .tasks = 2, .procs_max = 12});
     hold (w, loose, (struct ask){.job = "alpha.1", .procs = 21, .seconds = 60}, "at most 20", id);
     hold (w, accepts, (struct ask){.job = "alpha.3", .procs = 13, .seconds = 60}, "at most 12", id);
+    most (w, loose, 20);
+    most (w, accepts, 12);
     site_set (w, 16, 0);
     again (w);
+    most (w, loose, 32);
+    most (w, nodes, 64);
+    most (w, accepts, 12);
     hold (w, loose, (struct ask){.job = "alpha.1", .procs = 33, .seconds = 60}, "at most 32", id);
     hold (w, loose, (struct ask){.job = "alpha.1", .procs = 32, .seconds = 60}, "", id);
     hold (w, nodes, (struct ask){.job = "alpha.2", .procs = 65, .seconds = 60}, "at most 64", id);
