@@ -522,11 +522,46 @@ static void quotes (void **state)
     }
 }
 
+/* In the project physics: code, and a sentence with words where it is refused. */
+static void lead_change (struct world *w, enum bankd_who who, const char *uri, const char *role,
+                         int code, const char *words)
+{
+    uint8_t key[16];
+    Nui__Bank__V1__MemberRequest m = NUI__BANK__V1__MEMBER_REQUEST__INIT;
+    m.key = bankd_key (&w->d, key);
+    m.project = TEXT ("physics");
+    m.identity = TEXT (uri);
+    m.role = TEXT (role ? role : "");
+    m.remove = role == NULL;
+    struct bankd_reply reply = bankd_call (&w->d, who, "Member", &m.base);
+    if (reply.err.code != code || !strstr (reply.err.text, words))
+        fail_msg ("%s as %s: %d '%s'", uri, role ? role : "nobody", reply.err.code, reply.err.text);
+    bankd_reply_free (&reply);
+}
+
+/* A project's last lead neither leaves nor becomes a member by her own word; with another beside her she does, and so
+ * does she by the agency's, which gives the project another. */
+static void last_lead (void **state)
+{
+    struct world *w = *state;
+    static const char last[] = LENA_URI " is the last lead of project physics";
+    lead_change (w, WHO_LENA, LENA_URI, NULL, ERR_CONFLICT, last);
+    lead_change (w, WHO_LENA, LENA_URI, "member", ERR_CONFLICT, last);
+    lead_change (w, WHO_LENA, ALICE_URI, "lead", 0, ""); /* that she still may: she leads it */
+    lead_change (w, WHO_LENA, LENA_URI, NULL, 0, "");
+    lead_change (w, WHO_LENA, ALICE_URI, "member", ERR_DENIED, "");
+    lead_change (w, WHO_ALICE, ALICE_URI, NULL, ERR_CONFLICT,
+                 ALICE_URI " is the last lead of project physics");
+    lead_change (w, WHO_NSF, ALICE_URI, "member", 0, "");
+    lead_change (w, WHO_NSF, LENA_URI, "lead", 0, "");
+    lead_change (w, WHO_LENA, LENA_URI, NULL, ERR_CONFLICT, last);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (cells),    cmocka_unit_test (manual), cmocka_unit_test (rows),
-        cmocka_unit_test (own_only), cmocka_unit_test (quotes),
+        cmocka_unit_test (own_only), cmocka_unit_test (quotes), cmocka_unit_test (last_lead),
     };
     return cmocka_run_group_tests (tests, up, down);
 }
