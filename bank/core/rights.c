@@ -1,4 +1,4 @@
-/* What people may do (nui-bank(8), WHO MAY DO WHAT): allocation managers act for the whole bank,
+/* What people may do (nui-bank(8), WHO CAN DO WHAT TO WHOM): allocation managers act for the whole bank,
  * the leads of a project for it and the projects below it. Programs and offices are known by their
  * certificates' kind; the service asks that before anything comes here. */
 #include <string.h>
