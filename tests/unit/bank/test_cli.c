@@ -817,9 +817,16 @@ static void beyond (void **state)
     while ((line = strstr (line, ",charge,alpha.990,")))
         last = line++;
     assert_non_null (last);
+    snprintf (words, sizeof (words), "%.*s", (int)strcspn (last, "\n"), last);
+    if (!strstr (words, "nui://test/operator/ops")) /* in its own line, not in another's */
+        fail_msg ("the line of a charge by hand is not the operator's: %s", words);
     while (last > w->out && last[-1] != '\n' && last[-1] != ',')
         last--;
-    snprintf (words, sizeof (words), "refund %lld 1 -d mistyped", strtoll (last, NULL, 10));
+    long long op = strtoll (last, NULL, 10);
+    snprintf (words, sizeof (words), "proof %lld", op);
+    says (w, "alice", words, 0, "nui://test/operator/ops");
+    assert_null (strstr (w->out, "nui://test/user/alice")); /* not her act */
+    snprintf (words, sizeof (words), "refund %lld 1 -d mistyped", op);
     says (w, "ops", words, 0, "1");
     snprintf (words, sizeof (words), "nui://test/operator/ops,alpha,1,%lld,1,%lld\n", charged,
               charged - 1);
