@@ -460,6 +460,21 @@ static void on_local_submit (void *self, struct rpccall *call, const ProtobufCMe
     rpccall_reply (call, &reply.base);
 }
 
+/* Of what is here, under a key that the bank has now. */
+static void on_local_renew (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    struct fakesite *site = self;
+    const Nui__Local__V1__RenewRequest *request = (const Nui__Local__V1__RenewRequest *)message;
+    Nui__Local__V1__RenewReply reply = NUI__LOCAL__V1__RENEW_REPLY__INIT;
+    if (!before_call (site, call, "Renew", &site->calls_renew))
+        return;
+    handed_over (site, call, request->envelope, request->component);
+    assert_non_null (single_find (site, request->grid_job_id, 0));
+    snprintf (site->renewed, sizeof site->renewed, "%s", request->grid_job_id);
+    reply.done = true;
+    rpccall_reply (call, &reply.base);
+}
+
 static void on_local_cancel (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
     struct fakesite *site = self;
@@ -526,6 +541,7 @@ static const struct rpc_method local_methods[] = {
     {.name = "Release", .allow = META, .handler = on_release},
     {.name = "Submit", .allow = META, .request_bytes_max = 1 << 20, .handler = on_local_submit},
     {.name = "Cancel", .allow = META, .handler = on_local_cancel},
+    {.name = "Renew", .allow = META, .request_bytes_max = 1 << 20, .handler = on_local_renew},
     {.name = NULL},
 };
 

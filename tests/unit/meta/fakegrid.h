@@ -95,7 +95,8 @@ struct fakesite {
     bool unfunded;        /* nobody pays for a job here */
     /* what was seen */
     uint32_t calls_query, calls_prepare, calls_commit, calls_abort, calls_ready, calls_start,
-        calls_release, calls_submit, calls_cancel;
+        calls_release, calls_submit, calls_cancel, calls_renew;
+    char renewed[32]; /* the grid's job that has been given another hand-over last */
     uint32_t launches;
 };
 

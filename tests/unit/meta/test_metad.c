@@ -1128,6 +1128,38 @@ static void jobs_wait_for_the_first_key (void **state)
     fake_destroy (grid);
 }
 
+static bool is_renewed (void *site)
+{
+    return ((struct fakesite *)site)->calls_renew > 0;
+}
+
+/* The old hand-over ends with its key: a job that waits at its site is handed over anew under the bank's new one, once,
+ * and what has ended is not. */
+static void jobs_are_handed_over_anew_when_the_key_changes (void **state)
+{
+    struct fakegrid *grid = fake_create (1);
+    struct fakesite *site = &grid->site[0];
+    struct fake_job any = {.n = 1, .procs = 2, .walltime_s = 60};
+    char ended[32], waits[32];
+    (void)state;
+    fake_meta_start (grid);
+    submit_ok (grid, &any, ended);
+    fake_until_state (grid, ended, COMPLETED);
+    site->hold_runs = true;
+    submit_ok (grid, &any, waits);
+    fake_until_state (grid, waits, NUI__META__V1__GRID_JOB_STATE__GRID_QUEUED);
+    fake_meta_stop (grid);
+    memset (grid->secret, 8, sizeof grid->secret);
+    fake_meta_start (grid);
+    fake_until (grid, is_renewed, site, 15 * US_PER_S); /* four times that */
+    assert_string_equal (site->renewed, waits);
+    fake_job_event (site, NUI__LOCAL__V1__JOB_STATE__JOB_COMPLETED);
+    fake_until_state (grid, waits, COMPLETED);
+    assert_int_equal (site->calls_renew, 1);
+    assert_int_equal (grid->violations, 0);
+    fake_destroy (grid);
+}
+
 /* Of twelve sites nine are asked first, and none of them can: all that can are priced together. */
 static void more_sites_are_priced_when_they_have_answered (void **state)
 {
@@ -1245,6 +1277,7 @@ int main (int argc, char **argv)
         cmocka_unit_test (asks_more_sites_only_where_it_must),
         cmocka_unit_test (asks_on_while_reports_promise_more),
         cmocka_unit_test (jobs_wait_for_the_first_key),
+        cmocka_unit_test (jobs_are_handed_over_anew_when_the_key_changes),
         cmocka_unit_test (more_sites_are_priced_when_they_have_answered),
         cmocka_unit_test (many_prices_are_asked_for_in_several_calls),
         TEST (takes_the_files_it_may_have),
