@@ -503,11 +503,13 @@ const struct conf_param settings_params[] = {
      .type = CONF_RECORD,
      .attrs = cap_attrs,
      .record = cap_record,
+     .flags = CONF_F_FIXED,
      .help = "how much a metascheduler may hold"},
     {.name = "GRIDCFG",
      .type = CONF_RECORD,
      .attrs = settings_grid_attrs,
      .record = grid_record,
+     .flags = CONF_F_FIXED,
      .help = "what jobs of a metascheduler may have"},
     {.name = NULL},
 };
@@ -627,6 +629,18 @@ const struct settings_group *settings_group_of (const struct settings *settings,
         if (group_has (&settings->groups[i], meta))
             return &settings->groups[i];
     return NULL;
+}
+
+bool settings_names (const struct settings *settings, const char *meta)
+{
+    bool named = settings_group_of (settings, meta) != NULL;
+    if (strcasecmp (meta, "DEFAULT") == 0) /* whose lines are for all the others */
+        return named;
+    for (uint32_t i = 0; !named && i < settings->cap_count; i++)
+        named = strcmp (settings->caps[i].meta, meta) == 0;
+    for (uint32_t i = 0; !named && i < settings->grid_count; i++)
+        named = strcmp (settings->grids[i].meta, meta) == 0;
+    return named;
 }
 
 const char *settings_speakers (const struct settings *settings, const char *meta)

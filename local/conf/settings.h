@@ -236,6 +236,8 @@ void settings_destroy (struct settings *settings);
 const struct settings_cap *settings_cap_of (const struct settings *settings, const char *meta);
 /* The same metascheduler, or one of its group. */
 bool settings_speaks_for (const struct settings *settings, const char *meta, const char *owner);
+/* Whether the file has its name: in METAGROUP, GRIDCFG or PEERCAP. */
+bool settings_names (const struct settings *settings, const char *meta);
 /* All that speak for its jobs, with spaces between: itself, or its group. */
 const char *settings_speakers (const struct settings *settings, const char *meta);
 /* The group that has it; NULL: none. */

@@ -190,6 +190,9 @@ static void on_done (void *arg, const struct rpc_result *result)
     peer->call = NULL;
     if (link->closing)
         return;
+    uint32_t at = (uint32_t)(peer - link->peers);
+    if (result->answered && link->config.met)
+        link->config.met (link->config.arg, at, meta_link_server (link, at));
     if (result->status != RPC_OK) {
         log_event (link->config.log, LOG_LEVEL_WARN, "meta", "report_failed",
                    "status=%d message=\"%s\"", (int)result->status, result->message);
@@ -203,7 +206,7 @@ static void on_done (void *arg, const struct rpc_result *result)
         peer->named = peer->dirty = true;
     const Nui__Meta__V1__ReportReply *reply = (const Nui__Meta__V1__ReportReply *)result->reply;
     if (link->config.heard)
-        link->config.heard (link->config.arg, reply->metascheduler, peer->left);
+        link->config.heard (link->config.arg, meta_link_server (link, at), peer->left);
     if (peer->going) /* one without events says nothing of a metascheduler that never had any */
         numbers_look (peer, reply->events_acked);
     peer->most = peer->most * 2 > EVENTS_MAX ? EVENTS_MAX : peer->most * 2;
@@ -293,6 +296,11 @@ static void on_time (evutil_socket_t fd, short what, void *arg)
     for (uint32_t i = 0; i < link->config.target_count; i++)
         report_send (&link->peers[i]);
     event_add (link->timer, &t);
+}
+
+const char *meta_link_server (const struct meta_link *link, uint32_t target)
+{
+    return rpcclient_server (link->peers[target].client)->name;
 }
 
 void meta_link_poke (struct meta_link *link)

@@ -25,6 +25,8 @@ struct meta_link_config {
     void (*fill) (void *arg, Nui__Meta__V1__SiteReport *report);
     /* Whether a job that `owner` gave may be told to this metascheduler. */
     bool (*concerns) (void *arg, const char *metascheduler, const char *owner);
+    /* Who answered at that target, by its certificate, whatever it said; again with each answer. */
+    void (*met) (void *arg, uint32_t target, const char *metascheduler);
     /* It has acknowledged a report that left then, by the monotonic clock. May be NULL. */
     void (*heard) (void *arg, const char *metascheduler, duration_us sent);
     void *arg;
@@ -35,5 +37,7 @@ struct meta_link;
 struct meta_link *meta_link_create (const struct meta_link_config *config, struct err *err);
 void meta_link_destroy (struct meta_link *link);
 void meta_link_poke (struct meta_link *link);
+/* The name in the certificate that was shown there last; "": none since link was made. */
+const char *meta_link_server (const struct meta_link *link, uint32_t target);
 
 #endif

@@ -42,27 +42,49 @@ static const struct svc_listener *const listeners[] = {
 
 /* --- creation ----------------------------------------------------------------------------- */
 
+/* What a metascheduler may call, of those that this site speaks to (grid/named.c). */
+#define OF_NAMED(handler)                                                                          \
+    static void handler##_named (void *self, struct rpccall *call,                                 \
+                                 const ProtobufCMessage *request)                                  \
+    {                                                                                              \
+        if (named_admits (self, call))                                                             \
+            handler (self, call, request);                                                         \
+    }
+OF_NAMED (jobs_query)
+OF_NAMED (coalloc_prepare)
+OF_NAMED (coalloc_commit)
+OF_NAMED (coalloc_abort)
+OF_NAMED (coalloc_ready)
+OF_NAMED (coalloc_start)
+OF_NAMED (coalloc_release)
+OF_NAMED (jobs_submit)
+OF_NAMED (jobs_job)
+OF_NAMED (jobs_cancel)
+OF_NAMED (admin_hold_job)
+OF_NAMED (renew_handle)
+OF_NAMED (stageout_restage)
+
 static const struct rpc_method methods[] = {
-    {"Query", RPC_ALLOW (PRINCIPAL_META), false, 2 << 20, jobs_query},
-    {"Prepare", RPC_ALLOW (PRINCIPAL_META), false, 2 << 20, coalloc_prepare},
-    {"Commit", RPC_ALLOW (PRINCIPAL_META), false, 0, coalloc_commit},
-    {"Abort", RPC_ALLOW (PRINCIPAL_META), false, 0, coalloc_abort},
-    {"Ready", RPC_ALLOW (PRINCIPAL_META), false, 0, coalloc_ready},
-    {"Start", RPC_ALLOW (PRINCIPAL_META), false, 1 << 20, coalloc_start},
-    {"Release", RPC_ALLOW (PRINCIPAL_META), false, 0, coalloc_release},
-    {"Submit", RPC_ALLOW (PRINCIPAL_META), false, 2 << 20, jobs_submit},
+    {"Query", RPC_ALLOW (PRINCIPAL_META), false, 2 << 20, jobs_query_named},
+    {"Prepare", RPC_ALLOW (PRINCIPAL_META), false, 2 << 20, coalloc_prepare_named},
+    {"Commit", RPC_ALLOW (PRINCIPAL_META), false, 0, coalloc_commit_named},
+    {"Abort", RPC_ALLOW (PRINCIPAL_META), false, 0, coalloc_abort_named},
+    {"Ready", RPC_ALLOW (PRINCIPAL_META), false, 0, coalloc_ready_named},
+    {"Start", RPC_ALLOW (PRINCIPAL_META), false, 1 << 20, coalloc_start_named},
+    {"Release", RPC_ALLOW (PRINCIPAL_META), false, 0, coalloc_release_named},
+    {"Submit", RPC_ALLOW (PRINCIPAL_META), false, 2 << 20, jobs_submit_named},
     {"Job",
      RPC_ALLOW (PRINCIPAL_META) | RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR),
-     false, 0, jobs_job},
+     false, 0, jobs_job_named},
     {"Cancel",
      RPC_ALLOW (PRINCIPAL_META) | RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR),
-     false, 0, jobs_cancel},
+     false, 0, jobs_cancel_named},
     {"Output", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), true, 0, output_serve},
-    {"Hold", RPC_ALLOW (PRINCIPAL_META), false, 0, admin_hold_job},
-    {"Renew", RPC_ALLOW (PRINCIPAL_META), false, 2 << 20, renew_handle},
+    {"Hold", RPC_ALLOW (PRINCIPAL_META), false, 0, admin_hold_job_named},
+    {"Renew", RPC_ALLOW (PRINCIPAL_META), false, 2 << 20, renew_handle_named},
     {"Restage",
      RPC_ALLOW (PRINCIPAL_META) | RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR),
-     false, 0, stageout_restage},
+     false, 0, stageout_restage_named},
     {NULL, 0, false, 0, NULL},
 };
 

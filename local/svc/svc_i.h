@@ -93,6 +93,7 @@ struct svc {
     struct statdir *statdir;
     struct notify *notify;
     struct contact *contact;      /* NULL: no metascheduler */
+    struct named *named;          /* likewise: grid/named.c */
     struct purge *purge;          /* NULL until the first poll */
     duration_us fairshare_put_at; /* monotonic */
     bool closing;

@@ -89,7 +89,8 @@ enum {
     CONF_F_INDEX_REQUIRED =
         4, /* KEY[index]: without it is an error (RECORD: so without CONF_F_INDEX) */
     CONF_F_INFINITY = 8,
-    CONF_F_FIXED = 256,     /* only from the file, not by conf_append; every CONF_PATH is so */
+    CONF_F_FIXED = 256,     /* only from the file, not by conf_append; every CONF_PATH is so. Of a
+                             * CONF_RECORD: an index that the file has not, DEFAULT excepted */
     CONF_F_ATTR_INDEX = 16, /* for an attribute: ATTR[x]=value allowed (CONF_CALL only) */
     CONF_F_ALIAS = 32,      /* another name for the field of an earlier row, which shows it */
     CONF_F_PLACE = 128,     /* says where this program is, not what it does */

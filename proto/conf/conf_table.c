@@ -272,13 +272,34 @@ static bool is_attr (const struct words *words, uint32_t at)
                   : at + 1 < words->count && words->word[at + 1][0] == '=';
 }
 
+static int changed_refuse (struct err *err)
+{
+    return err_set (err, ERR_DENIED,
+                    "is changed in the configuration file only: who may change the policy "
+                    "does not say what runs, as whom, or whom to believe");
+}
+
 static int changed_check (const struct conf_param *param, uint32_t line, struct err *err)
 {
     if (line > 0 || (param->type != CONF_PATH && !(param->flags & CONF_F_FIXED)))
         return 0;
-    return err_set (err, ERR_DENIED,
-                    "is changed in the configuration file only: who may change the policy "
-                    "does not say what runs, as whom, or whom to believe");
+    return changed_refuse (err);
+}
+
+/* A record whose index is a name to believe: what is appended may change those of the file and DEFAULT's. */
+static int index_check (const struct conf *conf, const struct conf_param *param,
+                        const struct conf_entry *entry, struct err *err)
+{
+    if (entry->line > 0 || !(param->flags & CONF_F_FIXED) || !entry->index ||
+        strcasecmp (entry->index, "DEFAULT") == 0)
+        return 0;
+    for (uint32_t i = 0; i < conf->slot_count; i++) {
+        const struct conf_entry *e = &conf->slot[i].entry;
+        if (e->line > 0 && e->index && strcasecmp (e->key, entry->key) == 0 &&
+            strcasecmp (e->index, entry->index) == 0)
+            return 0;
+    }
+    return changed_refuse (err);
 }
 
 /* The names of a table, ended by NULL. */
@@ -335,7 +356,9 @@ static int apply_record (struct conf *conf, const struct conf_param *param,
 {
     void *record = NULL;
     struct words words;
-    int rc = param->record (target, entry->index, &record, err);
+    int rc = index_check (conf, param, entry, err);
+    if (rc == 0)
+        rc = param->record (target, entry->index, &record, err);
     if (rc == 0)
         rc = conf_split (conf->arena, entry->value, &words, err);
     for (uint32_t i = 0; rc == 0 && i < words.count;) {

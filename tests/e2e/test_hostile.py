@@ -152,7 +152,8 @@ class Hostile(Beside):
         evil.chmod(0o755)
         keys = [f"{key} {value}" for key, value in (
             ("NOTIFICATIONPROGRAM", evil), ("CHECKPOINTHOOK", evil), ("SUPERVISE", evil), ("GRIDMAP", evil), ("ADMIN1", "bob"),
-            ("ADMIN2", "bob"), ("ADMIN3", "bob"), ("BANK", "127.0.0.1:1"), ("META", "127.0.0.1:1"), ("METAGROUP", "evil"),
+            ("ADMIN2", "bob"), ("ADMIN3", "bob"), ("BANK", "127.0.0.1:1"), ("META", "127.0.0.1:1"), ("METAGROUP", "evil"), ("GRIDCFG[evil]", "MAXPROC=9"),
+            ("PEERCAP[evil]", "HOLDS=9"),
             ("NOTIFICATIONACCOUNT", "root"), ("CHECKPOINTACCOUNT", "root"), ("NOTIFICATIONURL", "http://127.0.0.1:1/"),
             ("STAGEROOT", "/"), ("STAGEHOSTS", "127.0.0.1"), ("STAGECREDENTIALS", evil), ("RMCFG[x]", f"BIN={evil}"),
             ("STATEDIR", "/"), ("JOBDIR", "/"), ("LOGFILE", "/etc/passwd"), ("KEY", evil), ("CERT", evil), ("CA", evil),
@@ -248,6 +249,47 @@ class Hostile(Beside):
         self.assertEqual(self.detail("alice", ident).job.state, "Running")
         self.open_gate("local")
         self.wait_here("alice", ident, "Completed")
+
+    def test_a_metascheduler_that_nobody_named(self):
+        """Of the same authority, with a job that its user did sign: no site speaks to it, before and after a restart."""
+        mine = self.grid.layout.id_dir("meta", "stranger")
+        if not mine.exists():
+            self.grid.nui_ca("issue", self.grid.layout.ca, "meta", "stranger", "--out", mine)
+        local = self.forge.contract.local
+        envelope = self.signed("alice", b"#!/bin/sh\ntrue\n")
+        calls = {method.name: getattr(local, method.input_type.name)()
+                 for method in local.DESCRIPTOR.services_by_name["Local"].methods if method.name != "Output"}
+        for method in ("Query", "Prepare", "Submit"):
+            calls[method].envelope.CopyFrom(envelope)
+
+        def act():
+            words = set()
+            with self.forge.channel("alpha", "meta", "stranger") as channel:
+                for method, request in calls.items():
+                    stub = channel.unary_unary(f"/nui.local.v1.Local/{method}",
+                                               request_serializer=lambda m: m.SerializeToString(),
+                                               response_deserializer=bytes)
+                    try:
+                        words.add(f"{method}: {stub(request, timeout=60)}")
+                    except grpc.RpcError as error:
+                        words.add(f"{error.code().name}: {error.details()}")
+            return tuple(words)
+
+        refusal = ("PERMISSION_DENIED: site alpha does not serve metascheduler stranger: none of META has that name, and "
+                   "no METAGROUP, GRIDCFG or PEERCAP says it")
+        self.assertIn("Submit", calls)
+        self.assertEqual(set(self.beside(act)), {(refusal,)})
+        meta, alpha = self.grid.daemons["meta"], self.grid.daemons["alpha"]
+        meta.kill()  # whoever META names need not be there for that
+        try:
+            alpha.stop()
+            alpha.start()
+            self.assertEqual(act(), (refusal,))
+        finally:
+            meta.start()
+            self.grid.wait_serving()
+        self.assertIn("stranger", alpha.log.read_text())
+        self.assertEqual(self.submit_here("alice", envelope)[:6], "alpha.")  # it is not known here
 
 
 if __name__ == "__main__":

@@ -35,6 +35,12 @@ class Security(GridCase):
     def setUpClass(cls):
         super().setUpClass()
         cls.forge = Forge(cls.grid)
+        for site in cls.grid.sites:  # which their sites do speak to: what are they refused then?
+            path = cls.grid.layout.config(site)
+            path.write_text(path.read_text() + "PEERCAP[rogue] HOLDS=1024\nPEERCAP[greedy] HOLDS=1024\n")
+            cls.grid.daemons[site].stop()
+            cls.grid.daemons[site].start()
+        cls.grid.wait_serving()
 
     def refused_by_alpha(self, envelope, words):
         before = self.grid.nui("alice", "jobs", "--json").stdout

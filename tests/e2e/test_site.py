@@ -207,12 +207,14 @@ class Rights(Shared):
     def test_what_runs_is_not_changed(self):
         site = self.site("rights")
         admin = self.account
-        site.write(f"JOBDIR {self.state}/jobs-rights\nADMIN1 root {admin}\nNODECFG[alpha01] PROCS=2 MEM=2G\n")
+        site.write(f"JOBDIR {self.state}/jobs-rights\nADMIN1 root {admin}\nNODECFG[alpha01] PROCS=2 MEM=2G\n"
+                   "GRIDCFG[known] MAXPROC=4\n")
         site.start()
         evil = self.script("evil", f"#!/bin/sh\nid > {self.shared}/who\n")
         before = self.ok(site, "showconfig")
         for key, value in (("NOTIFICATIONPROGRAM", evil), ("CHECKPOINTHOOK", evil), ("SUPERVISE", evil), ("GRIDMAP", evil),
                            ("ADMIN1", "bob"), ("ADMIN3", "bob"), ("BANK", "127.0.0.1:1"), ("META", "127.0.0.1:1"),
+                           ("GRIDCFG[evil]", "MAXPROC=9"), ("PEERCAP[evil]", "HOLDS=9"),
                            ("NOTIFICATIONACCOUNT", "root"), ("NOTIFICATIONURL", "http://127.0.0.1:1/"),
                            ("STAGEROOT", "/"), ("STAGEHOSTS", "127.0.0.1"), ("RMCFG[x]", f"BIN={self.shared}"),
                            ("RMCFG[x]", "USER=root"), ("STATDIR", "/etc")):
@@ -220,6 +222,8 @@ class Rights(Shared):
                 self.refused(site, "changeparam", key, value, account=admin, code=3, says="in the configuration file only")
         self.assertEqual(self.ok(site, "showconfig"), before)
         self.ok(site, "changeparam", "RESERVATIONDEPTH[0]", "3", account=admin)
+        for key, value in (("GRIDCFG[known]", "MAXPROC=9"), ("gridcfg[DEFAULT]", "MAXPROC=8")):  # whom the file names
+            self.ok(site, "changeparam", key, value, account=admin)
 
     def check(self, site):
         return subprocess.run([str(self.programs["nui-local"]), "--check", "--config", str(site.config)], text=True,

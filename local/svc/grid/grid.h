@@ -3,6 +3,7 @@
  *   links.c      the grid's bank and metaschedulers: opened, with anchors of the bank's history
  *   report.c     what metaschedulers are told of the cluster
  *   contact.c    how long ago each heard of this site, and what ends here when that is too long
+ *   named.c      which metaschedulers this site speaks to
  *   gridpolicy.c whether this site lets a metascheduler have what it asks (GRIDCFG)
  *   replay.c     a signed job runs for the metascheduler, and under the name, that it first came with
  *   renew.c      RENEW of nui.local.v1: a later delegation for a job that waits here */
@@ -19,6 +20,17 @@ int contact_open (struct svc *svc, struct err *err); /* after the store */
 void contact_close (struct svc *svc);
 /* It has acknowledged a report that left at that moment of the monotonic clock. */
 void contact_heard (struct svc *svc, const char *meta, duration_us sent);
+
+/* --- named.c ------------------------------------------------------------------------------ */
+
+int named_open (struct svc *svc, struct err *err); /* after the store */
+void named_close (struct svc *svc);
+/* A metascheduler has shown this name in its certificate at META's address of that place. */
+void named_met (struct svc *svc, uint32_t at, const char *meta);
+/* Whether this site speaks to it: ERR_DENIED, or ERR_UNAVAILABLE while an address of META has never been reached. */
+int named_check (const struct svc *svc, const char *meta, struct err *err);
+/* False: the call is of a metascheduler that this site does not speak to, and was refused. */
+bool named_admits (struct svc *svc, struct rpccall *call);
 
 /* --- gridpolicy.c ------------------------------------------------------------------------- */
 

@@ -47,6 +47,11 @@ static void on_heard (void *arg, const char *metascheduler, duration_us sent)
     contact_heard (arg, metascheduler, sent);
 }
 
+static void on_met (void *arg, uint32_t at, const char *metascheduler)
+{
+    named_met (arg, at, metascheduler);
+}
+
 static void on_denied (void *arg)
 {
     pass_wake (arg);
@@ -78,6 +83,7 @@ static int links_open (struct svc *svc, struct err *err)
         .store = svc->store,
         .fill = report_fill,
         .concerns = concerns,
+        .met = on_met,
         .heard = on_heard,
         .arg = svc,
     };
@@ -88,7 +94,7 @@ static int links_open (struct svc *svc, struct err *err)
     }
     if (settings->meta_count > 0) {
         svc->meta = meta_link_create (&meta, err);
-        if (!svc->meta || contact_open (svc, err) != 0)
+        if (!svc->meta || named_open (svc, err) != 0 || contact_open (svc, err) != 0)
             return err ? err->code : ERR_IO;
     }
     return 0;
@@ -107,6 +113,7 @@ static void links_close (struct svc *svc)
     bank_link_destroy (svc->bank);
     anchors_destroy (svc->anchors);
     meta_link_destroy (svc->meta);
+    named_close (svc);
     contact_close (svc);
 }
 

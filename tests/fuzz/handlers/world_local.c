@@ -182,7 +182,7 @@ static void local_open (struct ground *ground, bool large)
         "SITENAME alpha\nMETA meta:1\nBANK bank:1\nGRIDMAP %s/gridmap\nJOBDIR %s/jobs\nSTATDIR %s/stats\n"
         "PORTRANGE 20000-20999\nRMCFG[base] TYPE=EMBEDDED\nCGROUPS FALSE\nADVERTISE alpha:1\n"
         "NODECFG[alpha[0001-%04u]] PROCS=4 MEM=4G FEATURES=fast CLASS=batch,debug\nADMIN2 nobody\nBANKPATIENCE 4\n"
-        "STAGEHOSTS *\nRESERVATIONDEPTH[0] 4\nQOSCFG[high] PRIORITY=10\n",
+        "STAGEHOSTS *\nRESERVATIONDEPTH[0] 4\nPEERCAP[third] HOLDS=64\nQOSCFG[high] PRIORITY=10\n",
         ground->dir, local.dir, local.dir, nodes);
     struct inproc_config config = {.id = local.id,
                                    .dir = local.dir,

@@ -293,9 +293,9 @@ static void config_write (struct site *s, const char *extra)
              "CERT %s/alpha/cert.pem\nKEY %s/alpha/key.pem\nSITENAME alpha\n"
              "META 127.0.0.1:%u%s\nBANK 127.0.0.1:%u\nGRIDMAP gridmap\nSOCKET sock\nJOBDIR jobs\n"
              "PORTRANGE 21000-21999\nRMCFG[base] TYPE=EMBEDDED\nKILLGRACE 00:00:01\n"
-             "NODECFG[alpha[01-04]] PROCS=2 MEM=4G FEATURES=fast\n%s\n",
+             "NODECFG[alpha[01-04]] PROCS=2 MEM=4G FEATURES=fast\n%s%s\n",
              s->port, certs_dir, certs_dir, certs_dir, certs_dir, s->meta_port, third, s->bank_port,
-             extra ? extra : "");
+             s->rival_unnamed ? "" : "PEERCAP[rival] HOLDS=1024\n", extra ? extra : "");
     fclose (f);
 }
 
@@ -333,6 +333,13 @@ static void wait_port (struct site *s)
 
 static void spawn (struct site *s);
 
+/* It speaks to nobody of META whom it has not met. */
+static bool has_met_meta (struct site *s, void *arg)
+{
+    (void)arg;
+    return s->reports && (s->third_reports || !s->third_serves);
+}
+
 void site_start (struct site *s, const char *extra_config)
 {
     char target[64];
@@ -350,6 +357,8 @@ void site_start (struct site *s, const char *extra_config)
     s->as_rival = client (s, s->ids[6], target);
     snprintf (target, sizeof target, "unix:%.50s/sock", s->dir);
     s->as_local = client (s, NULL, target);
+    if (s->meta_server)
+        site_wait (s, has_met_meta, NULL, "the first report");
 }
 
 void site_kill (struct site *s)

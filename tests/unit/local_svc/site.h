@@ -72,7 +72,8 @@ struct site {
     Nui__Local__V1__JobInfo *event[KEPT_MAX];
     uint64_t gap; /* a sequence that was jumped over */
     /* A metascheduler "third" beside it, which acknowledges all that it is told. */
-    bool third_serves; /* said before site_start */
+    bool third_serves;  /* said before site_start */
+    bool rival_unnamed; /* likewise: no line of the configuration has its name */
     unsigned third_reports;
     unsigned third_told; /* of jobs */
 };

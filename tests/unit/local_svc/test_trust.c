@@ -371,6 +371,80 @@ static void a_metascheduler_sees_its_own (void **state)
     envelope_free (own);
 }
 
+/* Every call that a metascheduler has, with nothing in it: the refusal of each, or "". */
+static void call_empty (struct rpcclient *as, const char *method, int wanted, const char *words)
+{
+    const ProtobufCServiceDescriptor *service = &nui__local__v1__local__descriptor;
+    const ProtobufCMethodDescriptor *m =
+        protobuf_c_service_descriptor_get_method_by_name (service, method);
+    struct err err = {0};
+    assert_non_null (m);
+    ProtobufCMessage *request = malloc (m->input->sizeof_message);
+    protobuf_c_message_init (m->input, request);
+    int rc = rpcclient_call (as, service, method, request, 60 * US_PER_S, true, NULL, &err);
+    free (request);
+    if ((wanted && rc != wanted) || !strstr (err.text, words) ||
+        (!wanted && (rc == ERR_DENIED || rc == ERR_UNAVAILABLE)))
+        fail_msg ("%s: %d, %s", method, rc, err.text);
+}
+
+static void calls_empty (struct rpcclient *as, int wanted, const char *words)
+{
+    const ProtobufCServiceDescriptor *service = &nui__local__v1__local__descriptor;
+    for (unsigned i = 0; i < service->n_methods; i++)
+        if (strcmp (service->methods[i].name, "Output") != 0) /* no metascheduler has it */
+            call_empty (as, service->methods[i].name, wanted, words);
+}
+
+static bool log_has (struct site *s, void *words)
+{
+    char path[128], line[1024];
+    bool found = false;
+    snprintf (path, sizeof path, "%s/log", s->dir);
+    FILE *f = fopen (path, "r");
+    while (f && !found && fgets (line, sizeof line, f))
+        found = strstr (line, words) != NULL;
+    if (f)
+        fclose (f);
+    return found;
+}
+
+/* Of a grid's metaschedulers those that META and the rest of the file name, by the certificate that is shown at META's
+ * addresses. It is known again after a restart, also when nobody answers there; and before it is known nobody is told
+ * no for good. */
+static void a_site_speaks_to_whom_it_names (void **state)
+{
+    static const char *const lines[] = {"GRIDCFG[rival] MAXPROC=6", "PEERCAP[rival] HOLDS=9",
+                                        "METAGROUP rival other third"};
+    struct site *s = *state;
+    const char *no = "site alpha does not serve metascheduler rival";
+    char text[600];
+    s->rival_unnamed = true;
+    site_start (s, "GRIDCFG[DEFAULT] MAXPROC=6\nPEERCAP[DEFAULT] HOLDS=9");
+    Nui__Common__V1__Envelope *own = job_envelope (s, &(struct job_make){.script = "exit 0"});
+    calls_empty (s->as_rival, ERR_DENIED, no);
+    calls_empty (s->as_meta, 0, "");
+    assert_int_equal (hand_over (s, s->as_rival, own, "grid.1", 1, text), ERR_DENIED);
+    site_wait (s, log_has, (char *)" meta named ", "its name to be kept");
+    site_kill (s);
+    rpcserver_destroy (s->meta_server);
+    s->meta_server = NULL;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        site_start (s, lines[i]);
+        calls_empty (s->as_rival, 0, "");
+        site_kill (s);
+    }
+    site_start (s, "");
+    calls_empty (s->as_rival, ERR_DENIED, no);
+    assert_int_equal (hand_over (s, s->as_meta, own, "grid.1", 1, text), 0);
+    assert_string_equal (text, "");
+    site_kill (s);
+    s->meta_port = 1; /* an address where it has met nobody */
+    site_start (s, "");
+    calls_empty (s->as_rival, ERR_UNAVAILABLE, "site alpha has not reached META 127.0.0.1:1 yet");
+    envelope_free (own);
+}
+
 /* A job that is handed in on the spot is checked as one that comes by the grid. */
 static void handed_in_on_the_spot (void **state)
 {
@@ -652,6 +726,7 @@ int main (void)
         T (two_of_three_have_heard_of_it),
         T (one_of_three_has_heard_of_it),
         T (a_metascheduler_sees_its_own),
+        T (a_site_speaks_to_whom_it_names),
         T (handed_in_on_the_spot),
         T (each_rule_is_named),
         T (a_share_of_the_site),
