@@ -219,6 +219,12 @@ void checkjob_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
         strbuf_printf (out, "SystemPriority:  %lld\n", (long long)d->system_priority);
     holds_text (d, out);
     reservation_text (d, out);
+    if (d->limits_kept)
+        strbuf_printf (out,
+                       "LimitsKeptBy:  memory: %s  processors: %s  processor time: %s  "
+                       "processes: %s\n",
+                       d->limits_kept->memory, d->limits_kept->processors, d->limits_kept->cpu_time,
+                       d->limits_kept->processes);
     if (d->pe_micro)
         strbuf_printf (out, "PE:  %.2f  StartPriority:  %lld\n", (double)d->pe_micro / 1e6,
                        (long long)j->priority);
@@ -272,6 +278,10 @@ static const struct table_column columns[] = {
     {"start_estimate", "Estimate", TABLE_TIME},
     {"rm_job_id", "RMJob", TABLE_TEXT},
     {"defer_count", "Deferred", TABLE_INT},
+    {"memory_kept_by", "MemoryBy", TABLE_TEXT, .from = "limits_kept.memory"},
+    {"processors_kept_by", "ProcsBy", TABLE_TEXT, .from = "limits_kept.processors"},
+    {"cpu_time_kept_by", "CPUTimeBy", TABLE_TEXT, .from = "limits_kept.cpu_time"},
+    {"processes_kept_by", "ProcessesBy", TABLE_TEXT, .from = "limits_kept.processes"},
 };
 
 static struct table *checkjob_table (const Nui__Local__V1__JobDetail *d)

@@ -18,3 +18,9 @@ const char *rm_end_name (enum rm_end end)
     };
     return (size_t)end < sizeof name / sizeof *name ? name[end] : "unknown";
 }
+
+const char *rm_keeper_name (enum rm_keeper keeper)
+{
+    static const char *const names[] = {"nothing", "cgroup", "rlimit"};
+    return names[keeper];
+}

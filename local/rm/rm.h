@@ -145,6 +145,17 @@ struct rm_used {
     int64_t memory_mb;    /* now, resident; -1: unknown */
 };
 
+/* What keeps a running job within a limit. */
+enum rm_keeper {
+    RM_KEPT_BY_NOTHING, /* or it has no such limit */
+    RM_KEPT_BY_CGROUP,  /* all of its processes together */
+    RM_KEPT_BY_RLIMIT,  /* each process by itself; of processes, all of its account's */
+};
+
+struct rm_limits {
+    enum rm_keeper memory, processors, cpu_time, processes;
+};
+
 enum rm_node_state { RM_NODE_UP, RM_NODE_DRAINED, RM_NODE_DOWN };
 
 struct rm_node {
@@ -201,6 +212,10 @@ struct rm_ops {
      * not to be measured. */
     int (*used) (void *self, const char *job_id, uint32_t incarnation, struct rm_used *out,
                  struct err *err);
+    /* What a running job is kept within, as it was started. May be NULL: the resource manager's own affair.
+     * ERR_NOT_FOUND: it does not run. */
+    int (*limits) (void *self, const char *job_id, uint32_t incarnation, struct rm_limits *out,
+                   struct err *err);
     /* Path of a file of the job ("stdout", "stderr" by their configured names), malloc'ed, and
      * opened read-only without following links; -1 and ERR_NOT_FOUND while there is none. */
     int (*output_open) (void *self, const char *job_id, uint32_t incarnation, const char *mark,
@@ -249,6 +264,7 @@ struct rm {
     void *self;
 };
 
-const char *rm_end_name (enum rm_end end); /* "exited", "timeout" … */
+const char *rm_keeper_name (enum rm_keeper keeper); /* "nothing", "cgroup", "rlimit" */
+const char *rm_end_name (enum rm_end end);          /* "exited", "timeout" … */
 
 #endif

@@ -604,6 +604,49 @@ static int embedded_used (void *self, const char *job_id, uint32_t incarnation, 
                              : 0;
 }
 
+/* Whether the group has a limit there: a controller that we were not given has no such file. */
+static bool cgroup_keeps (const char *cgroup, const char *name)
+{
+    char path[4200], text[64] = "";
+    snprintf (path, sizeof path, "%s/%s", cgroup ? cgroup : "", name);
+    FILE *f = cgroup ? fopen (path, "re") : NULL;
+    bool keeps = f && fgets (text, sizeof text, f) && strncmp (text, "max", 3) != 0;
+    if (f)
+        fclose (f);
+    return keeps;
+}
+
+static int64_t spec_number (const char *spec, size_t len, const char *key)
+{
+    const char *text = spec_get (spec, len, key);
+    return text ? strtoll (text, NULL, 10) : 0;
+}
+
+/* As the supervisor did it (child_limits there): what the job's group has no limit for is an rlimit. */
+static int embedded_limits (void *self, const char *job_id, uint32_t incarnation,
+                            struct rm_limits *out, struct err *err)
+{
+    struct job *job = job_find (self, job_id, incarnation);
+    size_t len = 0;
+    char *spec = job && lock_holder (job) > 0 ? file_read_all (job->dir, "spec", &len) : NULL;
+    if (!spec)
+        return err_set (err, ERR_NOT_FOUND, "job %s does not run here", job_id);
+    const char *cgroup = spec_get (spec, len, "cgroup");
+    bool processors = cgroup_keeps (cgroup, "cpu.max");
+    *out = (struct rm_limits){
+        .memory = cgroup_keeps (cgroup, "memory.max")    ? RM_KEPT_BY_CGROUP
+                  : spec_number (spec, len, "memory_mb") ? RM_KEPT_BY_RLIMIT
+                                                         : RM_KEPT_BY_NOTHING,
+        .processors = processors ? RM_KEPT_BY_CGROUP : RM_KEPT_BY_NOTHING,
+        .cpu_time = processors                               ? RM_KEPT_BY_CGROUP
+                    : spec_number (spec, len, "walltime_us") ? RM_KEPT_BY_RLIMIT
+                                                             : RM_KEPT_BY_NOTHING,
+        .processes = cgroup_keeps (cgroup, "pids.max") ? RM_KEPT_BY_CGROUP : RM_KEPT_BY_RLIMIT,
+    };
+    free (spec);
+    return 0;
+}
+
 static int embedded_output_open (void *self, const char *job_id, uint32_t incarnation,
                                  const char *mark, const char *stream, struct err *err)
 {
@@ -751,6 +794,7 @@ static const struct rm_ops embedded_ops = {
     .signal = embedded_signal,
     .cancel = embedded_cancel,
     .used = embedded_used,
+    .limits = embedded_limits,
     .output_open = embedded_output_open,
     .poll = embedded_poll,
     .forget = embedded_forget,

@@ -85,8 +85,16 @@ class Alone(SiteCase):
     def test_held_until_released(self):
         ident = self.msub("-h", "-t", "5:00", self.gated("held"), account=self.account)
         self.assertEqual([j["job_id"] for j in self.data(self.alpha, "showq")["blocked"]], [ident])
+        keepers = [f"{what}_kept_by" for what in ("memory", "processors", "cpu_time", "processes")]
+        self.assertEqual({self.job(ident)[k] for k in keepers}, {None})
         self.ok(self.alpha, "releasehold", "-u", ident, account=self.account)
         self.wait_job(ident, "Running")
+        said = dict(word.split("=", 1) for word in self.alpha.logged(" limits ")[-1].split() if "=" in word)  # at the start
+        group = said["processors"] == "cgroup"
+        kept = ["nothing", "cgroup" if group else "nothing", "cgroup" if group else "rlimit", said["processes"]]  # no memory asked
+        self.assertEqual([self.job(ident)[k] for k in keepers], kept)
+        self.assertIn("LimitsKeptBy:  memory: {}  processors: {}  processor time: {}  processes: {}\n".format(*kept),
+                      self.ok(self.alpha, "checkjob", ident, account=self.account))
         self.gate("held")
         self.wait_job(ident, "Completed")
 

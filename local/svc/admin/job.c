@@ -208,6 +208,24 @@ static void ended_row (struct svc *svc, struct store_job *rec, time_us now, stru
     out->job->reserved_us = 0;
 }
 
+static void limits_kept_fill (struct svc *svc, const struct store_job *rec, struct arena *arena,
+                              Nui__Local__V1__JobDetail *out)
+{
+    struct rm_limits by;
+    char name[SITE_ID_MAX];
+    site_id (svc, rec->number, name);
+    if (!svc->rm.ops->limits ||
+        svc->rm.ops->limits (svc->rm.self, name, rec->incarnation, &by, NULL) != 0)
+        return;
+    Nui__Local__V1__LimitsKept *kept = arena_new (arena, Nui__Local__V1__LimitsKept);
+    nui__local__v1__limits_kept__init (kept);
+    kept->memory = (char *)rm_keeper_name (by.memory);
+    kept->processors = (char *)rm_keeper_name (by.processors);
+    kept->cpu_time = (char *)rm_keeper_name (by.cpu_time);
+    kept->processes = (char *)rm_keeper_name (by.processes);
+    out->limits_kept = kept;
+}
+
 static int detail_fill (struct svc *svc, struct store_job *rec, struct site_job *live, bool verbose,
                         struct arena *arena, Nui__Local__V1__JobDetail *out, struct err *err)
 {
@@ -241,6 +259,8 @@ static int detail_fill (struct svc *svc, struct store_job *rec, struct site_job 
         reqs_fill (svc, r, live->reqs, live->req_count, arena, out);
     else
         admin_ended_fill (svc, r->number, arena, out);
+    if (r->state == STORE_JOB_RUNNING)
+        limits_kept_fill (svc, r, arena, out);
     Nui__Local__V1__JobInfo files = NUI__LOCAL__V1__JOB_INFO__INIT;
     jobs_files (svc, r, live, arena, &files);
     out->transfers = files.transfers;

@@ -813,6 +813,66 @@ static void spec_with_cgroup (const char *dir, const char *cgroup)
     fclose (out);
 }
 
+static void assert_kept (struct fixture *f, const char *id, enum rm_keeper memory,
+                         enum rm_keeper processors, enum rm_keeper cpu_time,
+                         enum rm_keeper processes)
+{
+    struct rm_limits by;
+    struct err err = {0};
+    if (f->rm.ops->limits (f->rm.self, id, 0, &by, &err) != 0)
+        fail_msg ("%s", err.text);
+    assert_int_equal (by.memory, memory);
+    assert_int_equal (by.processors, processors);
+    assert_int_equal (by.cpu_time, cpu_time);
+    assert_int_equal (by.processes, processes);
+}
+
+static void group_file (const char *cgroup, const char *name, const char *text)
+{
+    char path[300];
+    snprintf (path, sizeof path, "%s/%s", cgroup, name);
+    FILE *file = fopen (path, "w");
+    assert_non_null (file);
+    assert_true (fputs (text, file) >= 0);
+    fclose (file);
+}
+
+/* Of a running job by its own group, whatever jobs that are started now would get. */
+static void who_keeps_which_limit (void **state)
+{
+    struct fixture *f = *state;
+    struct err err = {0};
+    struct rm_embedded_config config = {.base = f->base,
+                                        .job_dir = f->dir,
+                                        .supervise_path = NUI_SUPERVISE,
+                                        .kill_grace = US_PER_S / 5,
+                                        .on_event = on_event,
+                                        .arg = f};
+    struct rm_limits by;
+    char dir[200], cgroup[200];
+    f->rm.ops->destroy (f->rm.self);
+    assert_int_equal (rm_embedded_create (&config, &f->rm, &err), 0);
+    start (f, "t.33", "#!/bin/sh\nsleep 60\n", 60 * US_PER_S);
+    wait_for (f, &f->started, 1);
+    assert_kept (f, "t.33", RM_KEPT_BY_RLIMIT, RM_KEPT_BY_NOTHING, RM_KEPT_BY_RLIMIT,
+                 RM_KEPT_BY_RLIMIT);
+    snprintf (dir, sizeof dir, "%s/t.33", f->dir);
+    snprintf (cgroup, sizeof cgroup, "%s/group", f->dir);
+    assert_int_equal (mkdir (cgroup, 0700), 0);
+    spec_with_cgroup (dir, cgroup);
+    group_file (cgroup, "memory.max", "536870912\n");
+    group_file (cgroup, "pids.max", "max\n");
+    assert_kept (f, "t.33", RM_KEPT_BY_CGROUP, RM_KEPT_BY_NOTHING, RM_KEPT_BY_RLIMIT,
+                 RM_KEPT_BY_RLIMIT);
+    group_file (cgroup, "cpu.max", "300000 100000\n");
+    group_file (cgroup, "pids.max", "3072\n");
+    assert_kept (f, "t.33", RM_KEPT_BY_CGROUP, RM_KEPT_BY_CGROUP, RM_KEPT_BY_CGROUP,
+                 RM_KEPT_BY_CGROUP);
+    assert_int_equal (f->rm.ops->cancel (f->rm.self, "t.33", 0, &err), 0);
+    wait_for (f, &f->ended, 1);
+    assert_int_equal (f->rm.ops->limits (f->rm.self, "t.33", 0, &by, &err), ERR_NOT_FOUND);
+}
+
 /* A group with these files keeps what they say: the job gets no rlimit for it. */
 static void no_rlimits_where_a_cgroup_is (void **state)
 {
@@ -876,6 +936,7 @@ int main (void)
         T (what_a_thread_forked_stops),
         T (rlimits_where_no_cgroup_is),
         T (no_rlimits_where_a_cgroup_is),
+        T (who_keeps_which_limit),
     };
     cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
     return cmocka_run_group_tests (tests, NULL, NULL);
