@@ -302,7 +302,7 @@ System Summary:    4 Nodes N% Avail N% Busy  (Current: N% Avail N% Busy)
 
     def test_5_showaudit(self):
         table = plain(self.here("showaudit", "-m", self.never).stdout)
-        self.assertRegex(table, r"^No +When +Who +What\n *\d+  DATE  root  canceljob " + self.never + "\n$")
+        self.assertRegex(table, r"^No +When \(UTC\) +Who +What\n *\d+  DATE  root  canceljob " + self.never + "\n$")
         rows = self.data("showaudit")
         self.schema(rows[0], {"sequence": int, "time": str, "who": str, "what": str})
         self.assertEqual([r["sequence"] for r in rows],
