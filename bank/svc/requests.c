@@ -453,6 +453,17 @@ void handle_extend (void *self, struct rpccall *call, const ProtobufCMessage *re
     request_submit (work);
 }
 
+/* The hold that a charge without one would have had. */
+static struct ledger_hold_ask hold_of_charge (const struct ledger_request *req)
+{
+    return (struct ledger_hold_ask){.job = req->charge.job,
+                                    .account = req->charge.account,
+                                    .procs = req->charge.procs,
+                                    .walltime = req->charge.end - req->charge.start,
+                                    .ask = req->charge.ask,
+                                    .start = req->charge.start};
+}
+
 /* Who pays is the signed job's to say, and for what: a hold for it would have been asked for so. What it does not
  * stand for is not refused, since something was used: the ledger has a person look at it. */
 static void charge_signed (struct work *work, const Nui__Bank__V1__ChargeRequest *m,
@@ -468,12 +479,7 @@ static void charge_signed (struct work *work, const Nui__Bank__V1__ChargeRequest
                                    .group = true};
     req->charge.account = arena_strdup (work->arena, job->account);
     asked_signed (work, job, m->component, m->shape, &req->charge.ask);
-    s->ask = (struct ledger_hold_ask){.job = req->charge.job,
-                                      .account = req->charge.account,
-                                      .procs = req->charge.procs,
-                                      .walltime = req->charge.end - req->charge.start,
-                                      .ask = req->charge.ask,
-                                      .start = req->charge.start};
+    s->ask = hold_of_charge (req);
     if (signed_read (work, m->envelope, job, &use, delegation, &s->ask, &err) < 0)
         s->unsigned_for = arena_strdup (work->arena, err.text);
     s->created = job->created_us;
@@ -489,12 +495,7 @@ static void charge_unsigned (struct work *work, const char *why)
 {
     struct ledger_request *req = &work->req;
     struct ledger_signature *s = arena_new (work->arena, struct ledger_signature);
-    s->ask = (struct ledger_hold_ask){.job = req->charge.job,
-                                      .account = req->charge.account,
-                                      .procs = req->charge.procs,
-                                      .walltime = req->charge.end - req->charge.start,
-                                      .ask = req->charge.ask,
-                                      .start = req->charge.start};
+    s->ask = hold_of_charge (req);
     s->unsigned_for = arena_printf (work->arena, "no user's signature: %.200s", why);
     s->forgotten = INT64_MAX;
     req->charge.signature = s;

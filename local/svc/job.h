@@ -91,6 +91,10 @@ int svc_cluster_modify (struct svc *svc, struct site_job *job, struct err *err);
 void svc_job_qos_set (struct svc *svc, struct site_job *job, uint32_t qos);
 /* A job, and one that is only asked about, as the ACLs of reservations see them. */
 struct who svc_who (struct svc *svc, const struct site_job *job);
+/* Where a job as it is could start, from when until when; queue: behind what is promised to others. *who_out, to which the
+ * question points, must outlive it. */
+struct query svc_query_of (struct svc *svc, const struct site_job *job, time_us from, time_us until,
+                           bool queue, struct who *who_out);
 /* The reservation that a job has to run in: what it asks for, else what its QoS says (USERESERVED). */
 struct rsv_id svc_reservation_of (struct svc *svc, struct rsv_id asked, uint32_t qos);
 /* The number by which jobs ask for a reservation of this name, whether it exists or not. */

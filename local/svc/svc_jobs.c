@@ -145,6 +145,21 @@ struct who svc_who (struct svc *svc, const struct site_job *job)
     return who;
 }
 
+struct query svc_query_of (struct svc *svc, const struct site_job *job, time_us from, time_us until,
+                           bool queue, struct who *who_out)
+{
+    *who_out = svc_who (svc, job);
+    return (struct query){.req_count = job->req_count,
+                          .req = job->reqs,
+                          .licence_count = job->licence_count,
+                          .licence = job->licence,
+                          .duration = job->rec.walltime,
+                          .from = from,
+                          .until = until,
+                          .queue = queue,
+                          .who = who_out};
+}
+
 static struct job_spec core_spec_of (struct svc *svc, const struct site_job *job)
 {
     struct job_spec spec = {

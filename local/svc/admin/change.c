@@ -267,16 +267,8 @@ static int may_run (struct svc *svc, const struct site_job *job, const struct jo
 static int place_now (struct svc *svc, const struct site_job *job, bool force, time_us now,
                       struct slot *slot, struct err *err)
 {
-    struct who who = svc_who (svc, job);
-    struct query query = {.req_count = job->req_count,
-                          .req = job->reqs,
-                          .licence_count = job->licence_count,
-                          .licence = job->licence,
-                          .duration = job->rec.walltime,
-                          .from = now,
-                          .until = now,
-                          .queue = !force,
-                          .who = &who};
+    struct who who;
+    struct query query = svc_query_of (svc, job, now, now, !force, &who);
     char text[512];
     int rc = query_earliest (svc->cluster, &query, now, svc->call_arena, slot, err);
     if (rc == 0 && slot->start == TIME_US_NONE)

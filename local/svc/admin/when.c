@@ -161,16 +161,8 @@ static int start_of_job (struct svc *svc, const struct site_job *job,
 {
     struct job_view view;
     time_us now = reply->now_us;
-    struct who who = svc_who (svc, job);
-    struct query query = {.req_count = job->req_count,
-                          .req = job->reqs,
-                          .licence_count = job->licence_count,
-                          .licence = job->licence,
-                          .duration = job->rec.walltime,
-                          .from = now,
-                          .until = TIME_US_MAX,
-                          .queue = true,
-                          .who = &who};
+    struct who who;
+    struct query query = svc_query_of (svc, job, now, TIME_US_MAX, true, &who);
     if (job->rec.start || job->part) {
         reply->start_us = job->rec.start       ? job->rec.start
                           : job->rec.launch_at ? job->rec.launch_at

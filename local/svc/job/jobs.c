@@ -450,16 +450,8 @@ static void estimate_fill (struct svc *svc, const struct site_job *job,
                            Nui__Local__V1__JobInfo *info)
 {
     time_us now = svc_now (svc);
-    struct who who = svc_who (svc, job);
-    struct query query = {.req_count = job->req_count,
-                          .req = job->reqs,
-                          .licence_count = job->licence_count,
-                          .licence = job->licence,
-                          .duration = job->rec.walltime,
-                          .from = now,
-                          .until = TIME_US_MAX,
-                          .queue = true,
-                          .who = &who};
+    struct who who;
+    struct query query = svc_query_of (svc, job, now, TIME_US_MAX, true, &who);
     struct slot slot;
     if (job->rec.state != STORE_JOB_QUEUED || info->start_estimate_us)
         return;

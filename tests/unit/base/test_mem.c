@@ -1,3 +1,4 @@
+/* mem: the heap with one rule for out of memory (proto/base/mem.h). */
 #include "unit.h"
 
 #include <stdlib.h>

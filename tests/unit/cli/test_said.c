@@ -1,3 +1,4 @@
+/* said: a command line held against the forms of its command (proto/cli/said.h). */
 #include "../base/unit.h"
 
 #include <string.h>
