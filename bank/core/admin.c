@@ -179,6 +179,12 @@ static bool fallback_refused (struct ledger_view *view, const char *account, int
     return true;
 }
 
+bool same_account (const struct ledger_view *view, const char *a, const char *b)
+{
+    const struct ledger_account *account = ledger_account_by_name (view, a);
+    return strcmp (a, b) == 0 || (account && account == ledger_account_by_name (view, b));
+}
+
 /* Whatever the accounts are: too many fallbacks, one twice, scopes that are none. */
 static bool account_malformed (struct ledger_view *view, const struct ledger_request *req,
                                struct ledger_outcome *out)
@@ -192,7 +198,7 @@ static bool account_malformed (struct ledger_view *view, const struct ledger_req
     }
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < i; k++)
-            if (strcmp (ask[k].account, ask[i].account) == 0 &&
+            if (same_account (view, ask[k].account, ask[i].account) &&
                 strcmp (ask[k].site, ask[i].site) == 0) {
                 outcome_refuse (view, out, ERR_INVALID, false, "fallback %s is named twice",
                                 ask[i].account);

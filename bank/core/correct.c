@@ -130,7 +130,7 @@ bool transfer_malformed (struct ledger_view *view, const struct ledger_request *
     const char *what = out->operation;
     if (amount_refused (view, what, req->transfer.amount, out))
         return true;
-    if (strcmp (req->transfer.from, req->transfer.to) != 0)
+    if (!same_account (view, req->transfer.from, req->transfer.to))
         return false;
     outcome_refuse (view, out, ERR_INVALID, false, "%s: from account %s to itself", what,
                     req->transfer.from);

@@ -223,6 +223,8 @@ bool amount_refused (struct ledger_view *view, const char *what, credit_micro am
 /* Of a transfer or a split, whatever its accounts are. */
 bool transfer_malformed (struct ledger_view *view, const struct ledger_request *req,
                          struct ledger_outcome *out);
+/* Whether both names mean one account: one has the names that it had before, too. */
+bool same_account (const struct ledger_view *view, const char *a, const char *b);
 /* An account of a project; NULL when refused. */
 struct ledger_account *project_account (struct ledger_view *view, const char *name,
                                         struct ledger_outcome *out);

@@ -171,7 +171,7 @@ struct ledger_account *place_all (struct ledger_view *view, const char *account,
                              : NULL;
     if (frozen) {
         candidate[(*candidate_count)++] = (struct ledger_candidate){
-            .account = account, .code = "Frozen", .text = frozen, .shortfall = p[0].own_amount};
+            .account = asked->name, .code = "Frozen", .text = frozen, .shortfall = p[0].own_amount};
         return NULL;
     }
     uint32_t listed_count = funds_candidates (view, asked, p[0].ask->job.site, list);

@@ -255,7 +255,7 @@ static void want_named (struct load *load, enum subject_of of, const char *name)
 {
     if (!name[0])
         return;
-    if (of == OF_ACCOUNT)
+    if (of == OF_ACCOUNT || of == OF_WHOLE)
         want_account (load, name);
     else if (of == OF_PROJECT)
         want_project (load, name);
@@ -269,13 +269,15 @@ static void want_named (struct load *load, enum subject_of of, const char *name)
         pgargs_text (load->funders, 0, name);
 }
 
-/* One of what an operation's row says that it needs. */
+/* One of what an operation's row says that it needs, or that must be an agency's own. */
 static void want_subject (struct load *load, const struct subject *subject,
                           const struct ledger_request *req)
 {
     int64_t id;
     switch (subject->of) {
     case OF_NOTHING:
+    case OF_BANK:
+    case OF_FROZEN: /* see below */
         return;
     case OF_ALLOC:
     case OF_GRANT:
@@ -311,6 +313,8 @@ void load_want_request (struct load *load, const struct ledger_request *req,
     const struct operation *row = operation_of (req->kind);
     for (size_t i = 0; i < sizeof (row->needs) / sizeof (row->needs[0]); i++)
         want_subject (load, &row->needs[i], req);
+    for (size_t i = 0; req->agency && i < sizeof (row->agency) / sizeof (row->agency[0]); i++)
+        want_subject (load, &row->agency[i], req);
     switch (req->kind) {
     case LEDGER_HOLD:
         want_ask (load, &req->hold, req->on_behalf, is_new);

@@ -13,9 +13,10 @@
 
 enum {
     M_ACCOUNTS = 13, /* the last three are made on the way */
+    M_RENAMES = 24,  /* names that accounts may get */
     M_PROJECTS = 4,  /* p1 is below p0; p2 and p3 are made on the way */
     M_USERS = 4,     /* u3 is made on the way */
-    M_FUNDERS = 2,   /* the second is made on the way */
+    M_FUNDERS = 2,   /* agencies; the second is a funder on the way only */
     M_SITES = 3,
     M_NAMES = 2, /* of QoS, of classes, of machines, of node types, of generic resources */
     M_CARDS = 2048,
@@ -39,6 +40,7 @@ enum {
 
 /* For whom or what: of each kind, who is named, who is excluded; "ANY", and "MEMBERS" of users. */
 enum { M_USER, M_SITE, M_MACHINE, M_QOS, M_SCOPES };
+enum { M_FREEZABLES = 4 }; /* users, accounts, projects, grants */
 struct model_scope {
     unsigned named[M_SCOPES], excluded[M_SCOPES];
     bool any[M_SCOPES], members;
@@ -120,6 +122,7 @@ struct model_alloc {
     long long posted, held, granted, settled, limit;
     long long grant; /* 0: none */
     int from;        /* the allocation that it was split off: its index and 1; 0: none */
+    int giver;       /* the agency that gave it; -1: the bank, or a grant of none */
     struct model_scope scope;
     long long noted_posted, noted_held; /* in the statements */
 };
@@ -179,14 +182,17 @@ struct model {
     struct model_given given[M_SITES];
     bool account_is[M_ACCOUNTS], project_is[M_PROJECTS], user_is[M_USERS], funder_is[M_FUNDERS];
     int parent[M_PROJECTS]; /* -1: none */
+    int maker[M_PROJECTS];  /* the agency that made it; -1: none */
     int project[M_ACCOUNTS];
     bool closed[M_ACCOUNTS];
+    int renamed[M_ACCOUNTS]; /* its name now: of M_RENAMES and 1; 0: the first one */
+    int name_of[M_RENAMES];  /* the account that has, or had, the name, and 1; 0: none */
     bool frozen_user[M_USERS], frozen_account[M_ACCOUNTS], frozen_project[M_PROJECTS],
         frozen_grant[M_ALLOCS];
-    int froze[M_ACCOUNTS]; /* which user; -1: an office */
-    long long returned;    /* given back by accounts that were closed before */
+    int froze[M_FREEZABLES][M_ALLOCS]; /* who: see model_actor */
+    long long returned;                /* given back by accounts that were closed before */
     struct model_scope users[M_ACCOUNTS];
-    long long account_id[M_ACCOUNTS];
+    long long account_id[M_ACCOUNTS], project_id[M_PROJECTS];
     bool member[M_USERS][M_PROJECTS], lead[M_USERS][M_PROJECTS];
     bool manager[M_USERS], auditor[M_USERS];
     long long member_id[M_USERS][M_PROJECTS], next_member, grants;
@@ -222,28 +228,40 @@ struct model {
     bool ahead[M_SITES][M_AHEAD]; /* acked + 1 + i has arrived */
 };
 
-const char *model_account_name (int account);
+/* What it is called now. */
+const char *model_account_name (const struct model *m, int account);
+/* Any of the names that mean it; luck: which of them. */
+const char *model_any_name (const struct model *m, int account, unsigned luck);
+/* One that accounts may get. */
+const char *model_new_name (int name);
+const char *model_first_name (int account);
+/* Who acts: a user, an agency, or (both -1) the bank's own office. */
+struct model_actor {
+    int user, agency;
+};
 
 /* ---- model_hold.c, model_charge.c, model_move.c ---- */
 
 /* funder: -1 none, else which; reference: of a grant, that may not have been given; -1: whatever. grant: an earlier one, or 0. begin, end: ticks, 0 now, M_NEVER. */
 void model_deposit (struct model *m, int account, long long amount, long long begin, long long end,
-                    int funder, int reference, long long grant, const struct model_scope *scope,
-                    char *out);
+                    int funder, int reference, long long grant, int agency,
+                    const struct model_scope *scope, char *out);
 /* One, or several of which all are held or none. */
 void model_holds (struct model *m, const struct model_ask *ask, int count, int account, int user,
                   char *out);
 /* hold: its number, or 0. Its seconds are what was used, since its start. */
 void model_charge (struct model *m, const struct model_ask *ask, long long hold, int account,
                    int user, bool final, unsigned long long sequence, char *out);
-/* alloc: its index; -1: those that are valid now. */
-void model_withdraw (struct model *m, int account, int alloc, long long amount, char *out);
-void model_transfer (struct model *m, int from, int to, int alloc, long long amount, char *out);
+/* alloc: its index; -1: those that are valid now. agency: takes what it gave; -1: anything. */
+void model_withdraw (struct model *m, int account, int alloc, long long amount, int agency,
+                     char *out);
+void model_transfer (struct model *m, int from, int to, int alloc, long long amount, int agency,
+                     char *out);
 /* begin, end: of what arrives; 0: as what it comes from. */
 void model_split (struct model *m, int from, int to, int alloc, long long amount, long long begin,
-                  long long end, char *out);
+                  long long end, int agency, char *out);
 /* amount 0: all that is free. */
-void model_split_back (struct model *m, int alloc, long long amount, char *out);
+void model_split_back (struct model *m, int alloc, long long amount, int agency, char *out);
 void model_extend_grant (struct model *m, long long grant, long long end, char *out);
 void model_amend (struct model *m, long long grant, long long amount, char *out);
 void model_revoke (struct model *m, long long grant, char *out);
@@ -266,9 +284,15 @@ void model_begin (struct model *m, int alloc, char *out);
 void model_carry (struct model *m, int alloc, long long cap, long long end, char *out);
 void model_close (struct model *m, int account, char *out);
 void model_reopen (struct model *m, int account, char *out);
-/* what: 0 a user, 1 an account, 2 a project, 3 a grant. by: a user, or -1. */
-void model_freeze (struct model *m, int what, int which, int by, bool undo, char *out);
-void model_project (struct model *m, int project, int parent, char *out);
+/* what: 0 a user, 1 an account, 2 a project, 3 a grant. */
+void model_freeze (struct model *m, int what, int which, struct model_actor by, bool undo,
+                   char *out);
+/* agency: that makes it, or -1. */
+void model_project (struct model *m, int project, int parent, int agency, char *out);
+/* parent -1: to the top. */
+void model_move (struct model *m, int project, int parent, char *out);
+/* name: of M_RENAMES; -1: its first one; below that another account's first one, -2 - account. */
+void model_rename (struct model *m, int account, int name, char *out);
 void model_user (struct model *m, int user, char *out);
 void model_funder (struct model *m, int funder, char *out);
 void model_account (struct model *m, int account, int project, const struct model_scope *users,
@@ -298,6 +322,16 @@ void model_recon_set (struct model *m, long long row, bool close, bool op_known,
 /* Whether a user may change something of a project (-1: of none), as its lead or one above it, or, if
  * these may, as an allocation manager. */
 bool model_may (const struct model *m, int user, int project, bool manager_may);
+/* What is an agency's own; what is not there is refused as that, so it may. Numbers may be of nothing (-1, 0). */
+bool model_made (const struct model *m, int agency, int project);
+bool model_made_of (const struct model *m, int agency, int account);
+bool model_gave (const struct model *m, int agency, int alloc);
+bool model_gave_grant (const struct model *m, int agency, long long grant);
+bool model_paid (const struct model *m, int agency, long long charge);
+bool model_pays (const struct model *m, int agency, int account);
+bool model_pays_all (const struct model *m, int agency, int account);
+/* What somebody froze only they thaw, but for the bank's own. */
+bool model_thaws (const struct model *m, struct model_actor by, int what, int which);
 /* Notes in the statements what was done to any account since it was called last. */
 void model_note (struct model *m, const char *kind);
 /* Each writes what is read as text. user -1: one who sees everything. */

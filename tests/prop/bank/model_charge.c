@@ -227,7 +227,7 @@ static void charge_decided (struct model *m, const struct model_ask *ask, long l
         else
             sprintf (out, "charged 0 total %lld released 0 %s", m->usage[u].total,
                      m->usage[u].account < 0 ? "bank:suspense"
-                                             : model_account_name (m->usage[u].account));
+                                             : model_account_name (m, m->usage[u].account));
         return;
     }
     struct model_funding f = {h        ? h->user
@@ -280,7 +280,7 @@ static void charge_decided (struct model *m, const struct model_ask *ask, long l
         if (c->leg[i].alloc >= 0)
             model_ended (m, &m->alloc[c->leg[i].alloc]);
     sprintf (out, "charged %lld total %lld released %lld %s", x, m->usage[u].total, released,
-             payer < 0 ? "bank:suspense" : model_account_name (payer));
+             payer < 0 ? "bank:suspense" : model_account_name (m, payer));
 }
 
 void model_charge (struct model *m, const struct model_ask *ask, long long hold, int account,

@@ -106,15 +106,15 @@ void model_extend (struct model *m, int site, long long hold, long long seconds,
                               m->now > h->start ? m->now : h->start};
     const char *why = model_cannot (m, h->account, &f, more, &shortfall);
     if (why) {
-        sprintf (out, "refused %s %s:%s:%lld", why, model_account_name (h->account), why,
+        sprintf (out, "refused %s %s:%s:%lld", why, model_account_name (m, h->account), why,
                  shortfall);
         return;
     }
     place (m, h, &f, more);
     h->amount += more;
     h->seconds = seconds;
-    sprintf (out, "extended hold.%lld %lld %s%s", hold, h->amount, model_account_name (h->account),
-             h->account != h->asked ? " fallback" : "");
+    sprintf (out, "extended hold.%lld %lld %s%s", hold, h->amount,
+             model_account_name (m, h->account), h->account != h->asked ? " fallback" : "");
 }
 
 const struct model_card *model_card_of (const struct model *m, const struct model_ask *ask,
@@ -312,12 +312,12 @@ void model_holds (struct model *m, const struct model_ask *given, int count, int
         return;
     }
     if (!m->account_is[account]) {
-        sprintf (out, "refused NoAccount %s:NoAccount:%lld", model_account_name (account),
+        sprintf (out, "refused NoAccount %s:NoAccount:%lld", model_account_name (m, account),
                  own_price (m, &ask[0], user));
         return;
     }
     if (model_may_use (m, account, user) && model_frozen (m, account, user)) {
-        sprintf (out, "refused Frozen %s:Frozen:%lld", model_account_name (account),
+        sprintf (out, "refused Frozen %s:Frozen:%lld", model_account_name (m, account),
                  own_price (m, &ask[0], user));
         return;
     }
@@ -328,7 +328,7 @@ void model_holds (struct model *m, const struct model_ask *given, int count, int
             payer = list[i].account;
         } else {
             sprintf (refusal + strlen (refusal), " %s:%s:%lld",
-                     model_account_name (list[i].account), why, shortfall);
+                     model_account_name (m, list[i].account), why, shortfall);
             sprintf (code, "%s", n == 1 ? why : "InsufficientFunds");
         }
     }
@@ -341,7 +341,7 @@ void model_holds (struct model *m, const struct model_ask *given, int count, int
         listed (m, account, payer, ask[i].site, &qos);
         model_pin_use (m, &ask[i]);
         sprintf (i ? out + strlen (out) : out, "%shold.%d %lld %s%s%s%s", i ? "; " : "granted ",
-                 m->holds + 1, m->hold[m->holds].amount, model_account_name (payer),
+                 m->holds + 1, m->hold[m->holds].amount, model_account_name (m, payer),
                  payer != account ? " fallback" : "", qos >= 0 ? " at " : "",
                  qos < 0    ? ""
                  : qos == 0 ? "q0"

@@ -25,7 +25,7 @@ void model_begin (struct model *m, int alloc, char *out)
 }
 
 static struct model_alloc *alloc_new (struct model *m, int account, long long begin, long long end,
-                                      long long amount, long long grant,
+                                      long long amount, long long grant, int giver,
                                       const struct model_scope *scope)
 {
     struct model_alloc *a = &m->alloc[m->allocs++];
@@ -37,13 +37,14 @@ static struct model_alloc *alloc_new (struct model *m, int account, long long be
                               .posted = amount,
                               .granted = amount,
                               .grant = grant,
+                              .giver = grant ? m->grant_funder[grant] : giver,
                               .scope = *scope};
     return a;
 }
 
 void model_deposit (struct model *m, int account, long long amount, long long begin, long long end,
-                    int funder, int reference, long long grant, const struct model_scope *scope,
-                    char *out)
+                    int funder, int reference, long long grant, int agency,
+                    const struct model_scope *scope, char *out)
 {
     bool at_once = begin == 0;
     begin = at_once ? m->now : begin;
@@ -65,13 +66,13 @@ void model_deposit (struct model *m, int account, long long amount, long long be
                  shut || (m->account_is[account] && grant <= m->grants) ? "error -7" : "error -2");
         return;
     }
-    struct model_alloc *fresh =
-        alloc_new (m, account, begin, end, amount, funder >= 0 ? ++m->grants : grant, scope);
-    fresh->at_once = at_once;
     if (funder >= 0) {
-        m->grant_funder[m->grants] = funder;
-        m->grant_alloc[m->grants] = m->allocs - 1;
+        m->grant_funder[++m->grants] = funder;
+        m->grant_alloc[m->grants] = m->allocs;
     }
+    struct model_alloc *fresh =
+        alloc_new (m, account, begin, end, amount, funder >= 0 ? m->grants : grant, agency, scope);
+    fresh->at_once = at_once;
     if (begin <= m->now)
         model_repay (m, fresh, amount);
     if (funder >= 0)
@@ -81,8 +82,8 @@ void model_deposit (struct model *m, int account, long long amount, long long be
 }
 
 /* Shares of an account's credits that are there and free; 0, and the error, when there are too few. */
-static int shares (struct model *m, int account, bool moves, int only, long long amount, int *alloc,
-                   long long *part, char *out)
+static int shares (struct model *m, int account, bool moves, int only, long long amount, int agency,
+                   int *alloc, long long *part, char *out)
 {
     int list[M_ALLOCS], n = model_sorted (m, account, list), count = 0;
     bool shut = model_overdrawn (m, account) || m->debt[m->project[account]] < 0 ||
@@ -91,7 +92,7 @@ static int shares (struct model *m, int account, bool moves, int only, long long
         struct model_alloc *a = &m->alloc[list[i]];
         long long have = a->posted - a->held;
         bool meant = only >= 0 ? list[i] == only : a->begin <= m->now;
-        if (!meant || a->end <= m->now || have <= 0 ||
+        if (!meant || a->end <= m->now || have <= 0 || !model_gave (m, agency, list[i]) ||
             (moves && a->grant && m->frozen_grant[a->grant]))
             continue;
         alloc[count] = list[i];
@@ -111,7 +112,8 @@ static bool not_open (const struct model *m, int account, char *out)
     return true;
 }
 
-void model_withdraw (struct model *m, int account, int only, long long amount, char *out)
+void model_withdraw (struct model *m, int account, int only, long long amount, int agency,
+                     char *out)
 {
     int alloc[M_ALLOCS];
     long long part[M_ALLOCS];
@@ -121,7 +123,7 @@ void model_withdraw (struct model *m, int account, int only, long long amount, c
     }
     if (not_open (m, account, out))
         return;
-    int n = shares (m, account, false, only, amount, alloc, part, out);
+    int n = shares (m, account, false, only, amount, agency, alloc, part, out);
     for (int i = 0; i < n; i++) {
         m->alloc[alloc[i]].posted -= part[i];
         m->alloc[alloc[i]].granted -= part[i];
@@ -148,7 +150,7 @@ static bool is_below (const struct model *m, int to, int from)
 }
 
 static void move (struct model *m, int from, int to, int only, long long amount, bool split,
-                  long long begin, long long end, char *out)
+                  long long begin, long long end, int agency, char *out)
 {
     int alloc[M_ALLOCS];
     long long part[M_ALLOCS];
@@ -162,7 +164,7 @@ static void move (struct model *m, int from, int to, int only, long long amount,
         sprintf (out, "error -7");
         return;
     }
-    int n = shares (m, from, true, only, amount, alloc, part, out);
+    int n = shares (m, from, true, only, amount, agency, alloc, part, out);
     for (int i = 0; i < n; i++) {
         long long b = begin, e = end;
         if (!within (m, &m->alloc[alloc[i]], &b, &e)) {
@@ -174,7 +176,9 @@ static void move (struct model *m, int from, int to, int only, long long amount,
         struct model_alloc *a = &m->alloc[alloc[i]];
         long long b = begin, e = end;
         within (m, a, &b, &e);
-        struct model_alloc *fresh = alloc_new (m, to, b, e, part[i], a->grant, &a->scope);
+        /* What is split stays of who gave it; what the bank passes on of a deposit is the bank's. */
+        struct model_alloc *fresh = alloc_new (m, to, b, e, part[i], a->grant,
+                                               split || agency >= 0 ? a->giver : -1, &a->scope);
         fresh->at_once = a->at_once && !begin;
         fresh->from = split ? alloc[i] + 1 : 0;
         a->posted -= part[i];
@@ -185,18 +189,19 @@ static void move (struct model *m, int from, int to, int only, long long amount,
     }
 }
 
-void model_transfer (struct model *m, int from, int to, int alloc, long long amount, char *out)
+void model_transfer (struct model *m, int from, int to, int alloc, long long amount, int agency,
+                     char *out)
 {
-    move (m, from, to, alloc, amount, false, 0, 0, out);
+    move (m, from, to, alloc, amount, false, 0, 0, agency, out);
 }
 
 void model_split (struct model *m, int from, int to, int alloc, long long amount, long long begin,
-                  long long end, char *out)
+                  long long end, int agency, char *out)
 {
-    move (m, from, to, alloc, amount, true, begin, end, out);
+    move (m, from, to, alloc, amount, true, begin, end, agency, out);
 }
 
-void model_split_back (struct model *m, int alloc, long long amount, char *out)
+void model_split_back (struct model *m, int alloc, long long amount, int agency, char *out)
 {
     struct model_alloc *a = &m->alloc[alloc], *s = a->from ? &m->alloc[a->from - 1] : NULL;
     int list[M_ALLOCS];
@@ -217,7 +222,7 @@ void model_split_back (struct model *m, int alloc, long long amount, char *out)
         return;
     }
     amount = amount ? amount : a->posted - a->held;
-    if (shares (m, a->account, true, alloc, amount, list, part, out) == 0)
+    if (shares (m, a->account, true, alloc, amount, agency, list, part, out) == 0)
         return;
     a->posted -= amount;
     a->granted -= amount;

@@ -28,6 +28,7 @@ void model_carry (struct model *m, int alloc, long long cap, long long end, char
                                   .granted = amount,
                                   .grant = old->grant,
                                   .from = old->from,
+                                  .giver = old->giver,
                                   .scope = old->scope};
     old->posted -= amount;
     old->granted -= amount;
@@ -67,7 +68,8 @@ void model_reopen (struct model *m, int account, char *out)
     sprintf (out, "done account.%lld", m->account_id[account]);
 }
 
-void model_freeze (struct model *m, int what, int which, int by, bool undo, char *out)
+void model_freeze (struct model *m, int what, int which, struct model_actor by, bool undo,
+                   char *out)
 {
     bool is = what == 0   ? m->user_is[which]
               : what == 1 ? m->account_is[which]
@@ -82,12 +84,11 @@ void model_freeze (struct model *m, int what, int which, int by, bool undo, char
         return;
     }
     *frozen = !undo;
-    if (what == 1)
-        m->froze[which] = by;
+    m->froze[what][which] = by.user >= 0 ? by.user : by.agency >= 0 ? M_USERS + by.agency : -1;
     sprintf (out, "done");
 }
 
-void model_project (struct model *m, int project, int parent, char *out)
+void model_project (struct model *m, int project, int parent, int agency, char *out)
 {
     if (m->project_is[project] || (parent >= 0 && !m->project_is[parent])) {
         sprintf (out, m->project_is[project] ? "error -3" : "error -2");
@@ -95,7 +96,45 @@ void model_project (struct model *m, int project, int parent, char *out)
     }
     m->project_is[project] = true;
     m->parent[project] = parent;
-    sprintf (out, "done project.%lld", m->next_project++);
+    m->maker[project] = agency;
+    m->project_id[project] = m->next_project++;
+    sprintf (out, "done project.%lld", m->project_id[project]);
+}
+
+void model_move (struct model *m, int project, int parent, char *out)
+{
+    bool loop = false;
+    if (!m->project_is[project] || (parent >= 0 && !m->project_is[parent])) {
+        sprintf (out, "error -2");
+        return;
+    }
+    for (int p = parent; p >= 0; p = m->parent[p])
+        loop = loop || p == project;
+    if (loop || m->parent[project] == parent) {
+        sprintf (out, loop ? "error -7" : "error -3");
+        return;
+    }
+    m->parent[project] = parent;
+    sprintf (out, "done project.%lld", m->project_id[project]);
+}
+
+void model_rename (struct model *m, int account, int name, char *out)
+{
+    int owner = name >= 0 ? m->name_of[name] - 1 : name == -1 ? account : -2 - name;
+    bool has = m->account_is[account] && m->renamed[account] == (name < 0 ? 0 : name + 1);
+    bool none = owner < 0 || !m->account_is[owner];
+    if (!m->account_is[account] || m->closed[account]) {
+        sprintf (out, m->account_is[account] ? "error -7" : "error -2");
+        return;
+    }
+    if (!none && (owner != account || has)) {
+        sprintf (out, "error -3");
+        return;
+    }
+    m->renamed[account] = name < 0 ? 0 : name + 1;
+    if (name >= 0)
+        m->name_of[name] = account + 1;
+    sprintf (out, "done account.%lld", m->account_id[account]);
 }
 
 void model_user (struct model *m, int user, char *out)
@@ -203,6 +242,11 @@ static int longest (const struct model *m, int account)
 void model_fallbacks (struct model *m, int account, const int *fallback, const int *site,
                       const int *qos, int count, char *out)
 {
+    for (int i = 1; i < count; i++) /* whatever name it goes by */
+        if (fallback[i] == fallback[0] && site[i] == site[0]) {
+            sprintf (out, "error -1");
+            return;
+        }
     if (!m->account_is[account] || m->closed[account]) {
         sprintf (out, m->closed[account] ? "error -7" : "error -2");
         return;
@@ -294,7 +338,8 @@ void model_quote (struct model *m, const struct model_ask *ask, int count, int a
     int n = sprintf (out, "quote.%d total %lld", m->pins, total);
     for (int i = 0; i < count; i++) {
         int payer = payer_of (m, &ask[i], account, user, t[i].card);
-        n += sprintf (out + n, " %lld:%s", amount[i], payer < 0 ? "" : model_account_name (payer));
+        n += sprintf (out + n, " %lld:%s", amount[i],
+                      payer < 0 ? "" : model_account_name (m, payer));
     }
 }
 

@@ -8,9 +8,33 @@
 static const char *const names[M_ACCOUNTS] = {"a0", "a1", "a2", "a3",  "a4",  "a5", "a6",
                                               "a7", "a8", "a9", "a10", "a11", "a12"};
 
-const char *model_account_name (int account)
+static const char *const renames[M_RENAMES] = {
+    "n0",  "n1",  "n2",  "n3",  "n4",  "n5",  "n6",  "n7",  "n8",  "n9",  "n10", "n11",
+    "n12", "n13", "n14", "n15", "n16", "n17", "n18", "n19", "n20", "n21", "n22", "n23"};
+
+const char *model_new_name (int name)
+{
+    return renames[name];
+}
+
+const char *model_first_name (int account)
 {
     return names[account];
+}
+
+const char *model_account_name (const struct model *m, int account)
+{
+    return m->renamed[account] ? renames[m->renamed[account] - 1] : names[account];
+}
+
+const char *model_any_name (const struct model *m, int account, unsigned luck)
+{
+    const char *list[M_RENAMES + 1] = {names[account]};
+    unsigned n = 1;
+    for (int i = 0; i < M_RENAMES; i++)
+        if (m->name_of[i] == account + 1)
+            list[n++] = renames[i];
+    return luck % 4 ? model_account_name (m, account) : list[luck / 4 % n];
 }
 
 /* ---- who pays ---- */

@@ -19,6 +19,73 @@ bool model_may (const struct model *m, int user, int project, bool manager_may)
     return (manager_may && m->manager[user]) || (project >= 0 && leads (m, user, project));
 }
 
+/* ---- agencies: what they made with what is below it, and what they gave ---- */
+
+bool model_made (const struct model *m, int agency, int project)
+{
+    if (project < 0 || !m->project_is[project])
+        return true;
+    for (; project >= 0; project = m->parent[project])
+        if (m->maker[project] == agency)
+            return true;
+    return false;
+}
+
+bool model_made_of (const struct model *m, int agency, int account)
+{
+    return !m->account_is[account] || model_made (m, agency, m->project[account]);
+}
+
+bool model_gave (const struct model *m, int agency, int alloc)
+{
+    return agency < 0 || alloc < 0 || m->alloc[alloc].giver == agency;
+}
+
+bool model_gave_grant (const struct model *m, int agency, long long grant)
+{
+    return grant <= 0 || grant > m->grants || m->grant_funder[grant] == agency;
+}
+
+bool model_paid (const struct model *m, int agency, long long charge)
+{
+    const struct model_charge *c = &m->charge[charge - 1];
+    for (int i = 0; i < c->legs; i++)
+        if (c->leg[i].alloc < 0 || m->alloc[c->leg[i].alloc].giver != agency)
+            return false;
+    return true;
+}
+
+bool model_pays (const struct model *m, int agency, int account)
+{
+    int own = 0, all = 0;
+    for (int i = 0; i < m->allocs; i++)
+        if (m->alloc[i].account == account) {
+            all++;
+            own += m->alloc[i].giver == agency;
+        }
+    return model_made_of (m, agency, account) || (all && own == all);
+}
+
+bool model_pays_all (const struct model *m, int agency, int account)
+{
+    for (int i = 0; i < m->allocs; i++)
+        if (m->alloc[i].account == account && m->alloc[i].giver != agency &&
+            (m->alloc[i].posted || m->alloc[i].held))
+            return false;
+    return model_pays (m, agency, account);
+}
+
+bool model_thaws (const struct model *m, struct model_actor by, int what, int which)
+{
+    static const int office = -1;
+    const bool *frozen = what == 0   ? m->frozen_user
+                         : what == 1 ? m->frozen_account
+                         : what == 2 ? m->frozen_project
+                                     : m->frozen_grant;
+    int who = by.user >= 0 ? by.user : by.agency >= 0 ? M_USERS + by.agency : office;
+    return !frozen[which] || m->froze[what][which] == who;
+}
+
 static bool sees_all (const struct model *m, int user)
 {
     return user < 0 || m->manager[user] || m->auditor[user];
@@ -157,7 +224,7 @@ static void key_of (const struct model *m, const struct model_charge *c, int all
     if (by & M_BY_SITE)
         snprintf (key[2], M_KEY, "s%d", u->site);
     if (by & M_BY_ACCOUNT)
-        snprintf (key[3], M_KEY, "%s", a ? model_account_name (a->account) : "bank:suspense");
+        snprintf (key[3], M_KEY, "%s", a ? model_account_name (m, a->account) : "bank:suspense");
     if (by & M_BY_FUNDER && a && a->grant)
         snprintf (key[4], M_KEY, "%s", m->grant_funder[a->grant] ? "g" : "f");
     if (by & M_BY_GRANT && a && a->grant)
@@ -268,7 +335,7 @@ void model_open_holds (const struct model *m, int user, int account, int site, l
         for (int k = 0; k < h->legs; k++)
             left += h->kept[k];
         fprintf (out, "hold.%d %s u%d s%d j.%lld %lld %lld %lld; ", list[i] + 1,
-                 model_account_name (h->account), h->user, h->site, h->job, h->incarnation,
+                 model_account_name (m, h->account), h->user, h->site, h->job, h->incarnation,
                  h->amount, left);
     }
 }

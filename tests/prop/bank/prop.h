@@ -57,7 +57,13 @@ struct run {
     int without_count, without_at;
     struct sent *past[PAST_MAX];
     int past_count;
-    int as;               /* the user who asks for what is drawn; -1: an office */
+    int as;                    /* the user who asks for what is drawn; -1: an office */
+    int agency;                /* the agency that does; -1: a user, or the bank's own office */
+    long long wall;            /* what the bank's machine shows, in ticks */
+    long long shift, believed; /* its clock's error, and the one that was vouched for */
+    long long believed_at;     /* when */
+    long long skew[M_SITES];   /* how far the sites' clocks are ahead */
+    long long steps, vouched;  /* of the clock, and those that an operator said were right */
     long long ops, whole; /* of this ledger: operations, and how often everything was looked at */
     long long all, time, holds, charges, batches, kills, replays, reads;
     /* Charges, allocations, quotes and rows of the batches that were answered. */
@@ -92,8 +98,11 @@ int draw_alloc (struct run *r, int account); /* of the account, with luck; -1: n
 int64_t alloc_id (const struct run *r, int alloc);
 time_us edge (long long tick); /* what begins or ends then: see model.h */
 struct ledger_ask ledger_ask_of (const struct model_ask *ask, struct named *named, const char *job);
-/* Makes the request that of a user, where it is to be; true when that user may not. */
-bool refused (struct run *r, struct sent *s, int project, bool manager_may);
+/* Makes the request that of a user or an agency, where it is to be; true when that may not. own: it is about the agency's
+ * own. */
+bool refused (struct run *r, struct sent *s, int project, bool manager_may, bool own);
+/* One of its names. */
+const char *draw_named (struct run *r, int account);
 /* The next operation, with the answer that the model gives: any, of jobs, or holds alone. */
 enum prop_kind { PROP_ANY, PROP_DAILY, PROP_HOLDS };
 struct sent *prop_make (struct run *r, enum prop_kind kind);

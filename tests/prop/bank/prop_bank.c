@@ -1,8 +1,8 @@
 /* Random operations against the real committer on a real PostgreSQL and against the model: every
  * answer is compared, and after every batch the books must balance. Backends are killed on the way.
  *
- * NUI_PROP_OPS: how many operations (default 1500); NUI_PROP_SEED: from where (default: fixed);
- * NUI_PROP_WORLDS: how many ledgers, one seed after the other, each with so many operations (default 1);
+ * NUI_PROP_OPS: how many operations (default 2500); NUI_PROP_SEED: from where (default: fixed);
+ * NUI_PROP_WORLDS: how many ledgers, one seed after the other, each with so many operations (default 2);
  * NUI_PROP_WITHOUT: which are left out, "0-99,120-120", in order (long.py shrinks a failure so). */
 #include <assert.h>
 #include <inttypes.h>
@@ -58,8 +58,9 @@ void prop_die (struct run *r, const char *what, const struct sent *s)
 {
     fprintf (stderr, "prop_bank: seed %" PRIu64 ", operation %lld: %s\n", r->seed, r->ops, what);
     if (s)
-        fprintf (stderr, "  %s\n  wanted: %s\n  got:    %s%s\n", ledger_kind_name (s->req.kind),
-                 s->want, s->answer.err.code ? s->answer.err.text : "", s->answer.text);
+        fprintf (stderr, "  %s by %s\n  wanted: %s\n  got:    %s%s\n",
+                 ledger_kind_name (s->req.kind), s->req.client, s->want,
+                 s->answer.err.code ? s->answer.err.text : "", s->answer.text);
     pg_fixture_stop (r->pg);
     exit (1);
 }
@@ -88,6 +89,10 @@ static void found (struct run *r)
     must (r, funder);
     m->project_is[0] = m->project_is[1] = m->funder_is[0] = true;
     m->parent[0] = m->parent[2] = m->parent[3] = -1;
+    m->project_id[0] = 1;
+    m->project_id[1] = 2;
+    for (int p = 0; p < M_PROJECTS; p++)
+        m->maker[p] = -1;
     for (int u = 0; u < M_USERS - 1; u++) {
         must (r, req_user (&r->rig, prop_users[u]));
         m->user_is[u] = true;
@@ -112,14 +117,14 @@ static void found (struct run *r)
         int a = order[i];
         const char *names[M_FALLBACKS];
         for (int f = 0; f < m->fallbacks[a]; f++) {
-            names[f] = model_account_name (m->fallback[a][f].account);
+            names[f] = model_first_name (m->fallback[a][f].account);
             m->fallback[a][f].site = m->fallback[a][f].qos = -1;
         }
-        must (r, req_account (&r->rig, model_account_name (a), prop_projects[project_of[a]], names,
+        must (r, req_account (&r->rig, model_first_name (a), prop_projects[project_of[a]], names,
                               (uint32_t)m->fallbacks[a]));
         char sql[80];
         snprintf (sql, sizeof (sql), "SELECT id FROM account WHERE name = '%s'",
-                  model_account_name (a));
+                  model_first_name (a));
         m->account_id[a] = pg_fixture_number (check_sql (r->check), sql);
         m->project[a] = project_of[a];
         m->account_is[a] = true;
@@ -139,7 +144,11 @@ static void found (struct run *r)
     }
     m->band_from = BAND_FROM;
     m->band_to = BAND_TO;
-    m->now = 1;
+    /* From here on the ledger's time is the model's, whatever the clock does. */
+    struct ledger_request again = req_user (&r->rig, prop_users[0]);
+    m->now = r->wall = 1;
+    virtual_now = EPOCH + US_PER_S;
+    (void)bankrig_ask (&r->rig, &again);
     m->next_alloc = 1 + pg_fixture_number (check_sql (r->check), "SELECT max (id) FROM allocation");
     m->next_account = 1 + pg_fixture_number (check_sql (r->check), "SELECT max (id) FROM account");
 }
@@ -155,12 +164,20 @@ static void compare (struct run *r, struct sent *s)
         prop_die (r, "the answers differ", s);
 }
 
+/* The error that the bank's clock has now is the one that it may have. */
+static void clock_believed (struct run *r)
+{
+    r->believed = r->shift;
+    r->believed_at = r->wall;
+}
+
 static void kill_backends (struct run *r)
 {
     PQclear (PQexec (check_sql (r->check),
                      "SELECT pg_terminate_backend (pid) FROM pg_stat_activity WHERE "
                      "application_name LIKE 'nui-bank%'"));
     r->kills++;
+    clock_believed (r); /* the rig vouches for it when it is there again */
 }
 
 /* Sends a batch, all at once or in pieces while the first of them are under way; with a disaster on the
@@ -201,10 +218,26 @@ static int batch_size (struct run *r)
     return 1 + (int)draw (r, luck < 2 ? 4 : luck < 6 ? 30 : BATCH_MAX);
 }
 
-/* The clock steps ahead: whatever comes is refused, and changes nothing; back, and right again. */
-static void clock_steps (struct run *r, struct sent *batch[], int count)
+enum { CLOCK_BOUND = 60, CLOCK_RENEWED = 3600 };
+
+/* What the bank's clock does between batches: its machine's time goes on, and now and then it steps, ahead or back; what
+ * nobody vouched for may add up to the bound. The ledger's own time never goes back, and waits for a clock that did. */
+static void time_goes (struct run *r)
 {
-    bankrig_clock_shift ((61 + (duration_us)draw (r, 1000000)) * US_PER_S);
+    r->wall += draw (r, 20) ? (long long)draw (r, 10) : (long long)draw (r, 100);
+    if (one_in (r, 8)) {
+        long long step = one_in (r, 2) ? -(long long)draw (r, 90) : (long long)draw (r, 150);
+        r->shift = one_in (r, 3) ? 0 : r->shift + step;
+        r->steps++;
+    }
+    if (one_in (r, 20))
+        r->skew[draw (r, M_SITES)] = (long long)draw (r, 200) - 100;
+    virtual_now = EPOCH + r->wall * US_PER_S;
+    bankrig_clock_shift (r->shift * US_PER_S);
+}
+
+static void refused_all (struct run *r, struct sent *batch[], int count)
+{
     for (int i = 0; i < count; i++) {
         struct err err = {0};
         if (committer_submit (r->rig.committer, &batch[i]->req, NULL, NULL, NULL, &err) !=
@@ -212,9 +245,44 @@ static void clock_steps (struct run *r, struct sent *batch[], int count)
             !strstr (err.text, "clock"))
             prop_die (r, "was taken by a clock that is ahead", batch[i]);
     }
-    bankrig_clock_shift (-(duration_us)draw (r, 1000000) * US_PER_S);
-    assert (committer_clock_ahead (r->rig.committer) == 0);
-    bankrig_clock_shift (0);
+}
+
+/* Too far ahead: whatever comes is refused and changes nothing, until the clock is right again or an operator vouches for
+ * it, which is the one request that is taken. Before the operations of a batch are drawn. */
+static void clock_ahead (struct run *r)
+{
+    struct sent probe = {.req = req_user (&r->rig, prop_users[0])}, *all[] = {&probe};
+    duration_us ahead = (r->shift - r->believed) * US_PER_S;
+    if (committer_clock_ahead (r->rig.committer) != (ahead > CLOCK_BOUND * US_PER_S ? ahead : 0))
+        prop_die (r, "the bank believes its clock otherwise", NULL);
+    if (ahead > CLOCK_BOUND * US_PER_S) {
+        refused_all (r, all, 1);
+        if (one_in (r, 2)) {
+            struct ledger_request word = req_new (&r->rig, LEDGER_CLOCK, "nui://t/operator/o");
+            word.clock.ahead = ahead;
+            word.clock.reason = "why";
+            must (r, word);
+            committer_clock_accept (r->rig.committer);
+            clock_believed (r);
+            r->vouched++;
+        } else {
+            r->shift = r->believed;
+            bankrig_clock_shift (r->shift * US_PER_S);
+        }
+    }
+    if (r->wall - r->believed_at > CLOCK_RENEWED) /* see bank/store/moment.h */
+        clock_believed (r);
+    long long now = r->wall + r->shift;
+    r->model->now = now > r->model->now ? now : r->model->now;
+}
+
+/* The clock steps far ahead while a batch is on its way, and is right again. */
+static void clock_steps (struct run *r, struct sent *batch[], int count)
+{
+    bankrig_clock_shift ((r->believed + CLOCK_BOUND + 1 + (duration_us)draw (r, 1000000)) *
+                         US_PER_S);
+    refused_all (r, batch, count);
+    bankrig_clock_shift (r->shift * US_PER_S);
 }
 
 static void one_batch (struct run *r)
@@ -224,8 +292,8 @@ static void one_batch (struct run *r)
     int asked = batch_size (r), count = 0;
     enum prop_kind kind = (enum prop_kind) (one_in (r, 2) ? 0 : 1 + draw (r, 2));
     bool disaster = one_in (r, 50), reads = one_in (r, 2), steps = one_in (r, 20);
-    r->model->now += draw (r, 20) ? (long long)draw (r, 10) : (long long)draw (r, 100);
-    virtual_now = EPOCH + r->model->now * US_PER_S;
+    time_goes (r);
+    clock_ahead (r);
     for (; asked > 0; asked--, r->ops++) {
         draw_anew (r, 1);
         if (!left_out (r))
@@ -264,6 +332,9 @@ static void world (struct run *r, uint64_t seed, long long wanted)
     r->ops = r->whole = 0;
     r->without_at = r->past_count = r->charged = r->granted = r->quoted = r->opened = 0;
     virtual_now = EPOCH;
+    r->wall = r->shift = r->believed = r->believed_at = 0;
+    memset (r->skew, 0, sizeof (r->skew));
+    bankrig_clock_shift (0);
     char conninfo[400];
     snprintf (conninfo, sizeof (conninfo), "host=%s dbname=world user=bank",
               pg_fixture_dir (r->pg));
@@ -304,7 +375,7 @@ int main (void)
 {
     static struct run run;
     struct run *r = &run;
-    long long wanted = setting ("NUI_PROP_OPS", 1500), worlds = setting ("NUI_PROP_WORLDS", 1);
+    long long wanted = setting ("NUI_PROP_OPS", 2500), worlds = setting ("NUI_PROP_WORLDS", 2);
     uint64_t seed = (uint64_t)setting ("NUI_PROP_SEED", 20261121);
     without_read (r, getenv ("NUI_PROP_WITHOUT"));
     r->pg = pg_fixture_start (false);
@@ -315,11 +386,12 @@ int main (void)
     bankrig_close (&r->rig);
     for (long long i = 0; i < worlds; i++)
         world (r, seed + (uint64_t)i, wanted);
-    printf ("prop_bank: seeds %" PRIu64 " to %" PRIu64 ": %lld operations in %lld batches, "
-            "%lld s of the ledger's time, %lld holds, %lld charges, %lld requests repeated, "
-            "%lld reads, %lld backends killed: every answer and every balance equal\n",
-            seed, seed + (uint64_t)worlds - 1, r->all, r->batches, r->time, r->holds, r->charges,
-            r->replays, r->reads, r->kills);
+    printf (
+        "prop_bank: seeds %" PRIu64 " to %" PRIu64 ": %lld operations in %lld batches, "
+        "%lld s of the ledger's time, %lld holds, %lld charges, %lld requests repeated, "
+        "%lld reads, %lld backends killed, %lld steps of the clock, %lld vouched for: every answer and every balance equal\n",
+        seed, seed + (uint64_t)worlds - 1, r->all, r->batches, r->time, r->holds, r->charges,
+        r->replays, r->reads, r->kills, r->steps, r->vouched);
     pg_fixture_stop (r->pg);
     return 0;
 }

@@ -35,7 +35,7 @@ static const char *const counts =
     "SELECT (SELECT max (id) FROM op), (SELECT count (*) FROM recon_row), (SELECT count (*) FROM "
     "recon_row r WHERE NOT EXISTS (SELECT FROM recon_event e WHERE e.row_id = r.id AND e.kind <> "
     "'owned')), (SELECT count (*) FROM quote_cancel), (SELECT count (DISTINCT quote_id) FROM "
-    "quote_use)";
+    "quote_use), (SELECT recorded_at FROM op ORDER BY id DESC LIMIT 1)";
 static const char *const rules =
     "SELECT "
     "(SELECT count (*) FROM (SELECT 1 FROM entry WHERE op_id > $1::bigint GROUP BY op_id, unit_id, layer "
@@ -67,6 +67,8 @@ static const char *const rules =
     "  charge_leg g WHERE g.charge_id = c.id AND g.source = 'DISPUTED') AND (SELECT u.disputed FROM usage u WHERE "
     "  u.id = c.usage_id) = 0 AND c.total > h.amount AND EXISTS (SELECT FROM rate r WHERE r.site = h.site AND "
     "  r.version = h.rate_version AND r.measure = 'wall')) AS \"more was paid for than was signed\", "
+    "(SELECT count (*) FROM (SELECT recorded_at - lag (recorded_at) OVER (ORDER BY id) AS d FROM op WHERE id >= $1) x "
+    " WHERE x.d < 0) AS \"the ledger's time went back\", "
     "(SELECT count (*) FROM hold h WHERE h.walltime_max_us > 0 AND h.walltime_us > h.walltime_max_us) "
     " AS \"a hold is longer than was signed\"";
 
@@ -233,7 +235,9 @@ static long long see_counts (struct run *r)
     equal (r, "open ones", number (res, 0, 2), open);
     equal (r, "quotes that were cancelled", number (res, 0, 3), cancelled);
     equal (r, "quotes that were used", number (res, 0, 4), used);
-    long long newest = number (res, 0, 0);
+    long long newest = number (res, 0, 0), moment = number (res, 0, 5);
+    if (moment >= EPOCH + (r->model->now + 1) * US_PER_S)
+        prop_die (r, "the ledger's time is ahead of what was vouched for", NULL);
     PQclear (res);
     return newest;
 }

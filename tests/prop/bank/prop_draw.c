@@ -48,6 +48,11 @@ int draw_account (struct run *r)
     return (int)draw (r, one_in (r, 4) ? M_ACCOUNTS : M_ACCOUNTS - 3);
 }
 
+const char *draw_named (struct run *r, int account)
+{
+    return model_any_name (r->model, account, (unsigned)draw (r, 1000));
+}
+
 int draw_user (struct run *r)
 {
     return (int)draw (r, one_in (r, 8) ? M_USERS : 2);
@@ -98,13 +103,15 @@ struct ledger_scopes draw_scopes (struct run *r, bool users_only, struct model_s
     return (struct ledger_scopes){s->scope, n};
 }
 
-bool refused (struct run *r, struct sent *s, int project, bool manager_may)
+bool refused (struct run *r, struct sent *s, int project, bool manager_may, bool own)
 {
-    if (r->as < 0)
-        return false;
-    s->req.client = s->req.on_behalf = prop_users[r->as];
-    s->req.by_user = true;
-    if (model_may (r->model, r->as, project, manager_may))
+    static const char *const agency[M_FUNDERS] = {"nui://t/agency/f", "nui://t/agency/g"};
+    s->req.client = s->req.on_behalf = r->as >= 0       ? prop_users[r->as]
+                                       : r->agency >= 0 ? agency[r->agency]
+                                                        : "nui://t/operator/o";
+    s->req.by_user = r->as >= 0;
+    s->req.agency = r->agency >= 0 ? prop_funders[r->agency] : NULL;
+    if (r->as >= 0 ? model_may (r->model, r->as, project, manager_may) : r->agency < 0 || own)
         return false;
     sprintf (s->want, "error -4");
     s->forgotten = true;
@@ -121,6 +128,7 @@ static void make_deposit (struct run *r, struct sent *s)
     long long end = one_in (r, 3) ? m->now + (long long)draw (r, 400) : M_NEVER;
     long long begin = one_in (r, 5) ? m->now + (long long)draw (r, 60) - 10 : 0;
     int funder = draw (r, 4) ? -1 : (int)draw (r, 10) / 8;
+    funder = funder >= 0 && r->agency >= 0 ? r->agency : funder; /* in its own name: bank/svc */
     long long grant =
         funder < 0 && one_in (r, 5) ? 1 + (long long)draw (r, (uint64_t)m->grants + 2) : 0;
     struct model_scope scope = {0};
@@ -128,7 +136,7 @@ static void make_deposit (struct run *r, struct sent *s)
     bool again = false;
     if (end == 0 || begin == 0) /* tick 0 is not asked for */
         end = end ? end : M_NEVER;
-    s->req = req_deposit (&r->rig, model_account_name (account), amount, edge (begin), edge (end));
+    s->req = req_deposit (&r->rig, draw_named (r, account), amount, edge (begin), edge (end));
     s->req.deposit.grant_id = grant;
     if (one_in (r, 3))
         s->req.deposit.scopes = draw_scopes (r, false, &scope, s);
@@ -139,10 +147,10 @@ static void make_deposit (struct run *r, struct sent *s)
         s->req.deposit.again = again;
         s->req.deposit.reference = prop_sites[reference];
     }
-    if (refused (r, s, -1, funder < 0))
+    if (refused (r, s, -1, funder < 0, model_gave_grant (m, r->agency, grant)))
         return;
     model_deposit (r->model, account, amount, begin, end, funder, again ? -1 : reference, grant,
-                   &scope, s->want);
+                   r->agency, &scope, s->want);
     if (funder >= 0 && strncmp (s->want, "done", 4) == 0)
         r->model->referred[funder][reference] = true;
 }
@@ -222,13 +230,13 @@ static void signature_of (const struct model_signature *s, char grid_job[16],
 }
 
 /* As the ledger is asked; job is where its name goes. */
-static struct ledger_hold_ask hold_ask (const struct model_ask *ask, int account, char job[32],
-                                        struct named *named)
+static struct ledger_hold_ask hold_ask (struct run *r, const struct model_ask *ask, int account,
+                                        char job[32], struct named *named)
 {
     snprintf (job, 32, "j.%lld", ask->job);
     struct ledger_hold_ask out = {
         .job = {prop_sites[ask->site], job, "main", "grid.1", ask->incarnation},
-        .account = model_account_name (account),
+        .account = draw_named (r, account),
         .procs = ask->procs,
         .walltime = ask->seconds * US_PER_S,
         .start = use_at (ask->start),
@@ -300,9 +308,9 @@ static void make_hold (struct run *r, struct sent *s)
         ask.job = 1000 + ask.signature.uuid;
         ask.incarnation = (long long)draw (r, 3);
     }
-    s->req = req_hold (&r->rig, prop_sites[ask.site], "", model_account_name (account),
-                       prop_users[user], ask.procs, ask.seconds);
-    s->req.hold = hold_ask (&ask, account, s->job, &s->named[0]);
+    s->req = req_hold (&r->rig, prop_sites[ask.site], "", draw_named (r, account), prop_users[user],
+                       ask.procs, ask.seconds);
+    s->req.hold = hold_ask (r, &ask, account, s->job, &s->named[0]);
     request_seal (&s->req);
     model_holds (r->model, &ask, 1, account, user, s->want);
 }
@@ -324,7 +332,7 @@ static void make_group (struct run *r, struct sent *s)
         ask[i].signature = signature;
         ask[i].signature.part ^= signature.parts && draw (r, 3) && i;
         draw_honest (r, &ask[i]);
-        s->group[i] = hold_ask (&ask[i], account, s->jobs[i], &s->named[i]);
+        s->group[i] = hold_ask (r, &ask[i], account, s->jobs[i], &s->named[i]);
     }
     model_holds (r->model, ask, count, account, user, s->want);
 }
@@ -412,7 +420,7 @@ static void make_charge (struct run *r, struct sent *s)
         ask.job++;
     ask.procs = draw (r, 50) ? (long long)draw (r, 9) + 1 : 0;
     ask.seconds = (long long)draw (r, 40);
-    ask.start = m->now - (long long)draw (r, 60);
+    ask.start = m->now + r->skew[ask.site] - (long long)draw (r, 60);
     if (one_in (r, 60))
         ask.start += 90000; /* a day ahead */
     ask.cpu = one_in (r, 2) ? (long long)draw (r, 300) : 0;
@@ -434,7 +442,7 @@ static void make_charge (struct run *r, struct sent *s)
     s->req.charge.successful = ask.successful;
     s->req.charge.site_failed = ask.site_failed;
     s->req.charge.job.incarnation = ask.incarnation;
-    s->req.charge.account = held ? "" : model_account_name (account);
+    s->req.charge.account = held ? "" : draw_named (r, account);
     s->req.charge.claimed = ask.claimed;
     s->req.charge.tolerance = ask.tolerance * US_PER_S;
     s->req.charge.ask = ledger_ask_of (&ask, &s->named[0], s->job);
@@ -510,7 +518,7 @@ static void make_refund (struct run *r, struct sent *s)
     long long amount = one_in (r, 2) ? 0 : (long long)draw (r, 20000000);
     s->req = req_refund (&r->rig, r->charge_op[n], amount);
     s->req.refund.due = one_in (r, 2) && !under_way (r, n);
-    if (refused (r, s, -1, true))
+    if (refused (r, s, -1, true, model_paid (r->model, r->agency, n)))
         return;
     if (s->req.refund.due)
         model_refund_due (r->model, n, s->want);
@@ -527,23 +535,22 @@ static void make_correction (struct run *r, struct sent *s)
     uint64_t what = draw (r, 5);
     int alloc = draw_alloc (r, account);
     if (what == 0) {
-        s->req = req_withdraw (&r->rig, model_account_name (account), amount);
+        s->req = req_withdraw (&r->rig, draw_named (r, account), amount);
         s->req.withdraw.allocation_id = alloc_id (r, alloc);
-        if (refused (r, s, -1, true))
+        if (refused (r, s, -1, true, model_gave (m, r->agency, alloc)))
             return;
-        model_withdraw (m, account, alloc, amount, s->want);
+        model_withdraw (m, account, alloc, amount, r->agency, s->want);
     } else if (what == 1) {
-        s->req = req_transfer (&r->rig, model_account_name (account), model_account_name (other),
-                               amount);
+        s->req = req_transfer (&r->rig, draw_named (r, account), draw_named (r, other), amount);
         s->req.transfer.allocation_id = alloc_id (r, alloc);
-        if (refused (r, s, -1, true))
+        if (refused (r, s, -1, true, model_gave (m, r->agency, alloc)))
             return;
-        model_transfer (m, account, other, alloc, amount, s->want);
+        model_transfer (m, account, other, alloc, amount, r->agency, s->want);
     } else if (what == 2 && r->granted) {
         alloc = (int)draw (r, (uint64_t)r->granted);
         amount = amount % 50000000;
         s->req = req_limit (&r->rig, m->alloc[alloc].id, amount);
-        if (refused (r, s, -1, true))
+        if (refused (r, s, -1, true, model_gave (m, r->agency, alloc)))
             return;
         model_limit (m, alloc, amount, s->want);
     } else if (r->charged) {
@@ -570,7 +577,7 @@ static void make_expire (struct run *r, struct sent *s)
     s->req.expire.allocation_id = m->alloc[alloc].id;
     s->req.expire.due = due;
     s->req.expire.description = "";
-    if (!due && refused (r, s, -1, true))
+    if (!due && refused (r, s, -1, true, model_gave (m, r->agency, alloc)))
         return;
     model_expire (r->model, alloc, s->want);
     s->forgotten = due && strncmp (s->want, "error", 5) == 0;
@@ -619,6 +626,7 @@ struct sent *prop_make (struct run *r, enum prop_kind kind)
     assert (s);
     s->kept = true;
     r->as = one_in (r, 5) ? draw_user (r) : -1;
+    r->agency = r->as < 0 && one_in (r, 3) ? (int)draw (r, M_FUNDERS) : -1;
     if (what < 10)
         make_deposit (r, s);
     else if (what < 16)
@@ -653,7 +661,7 @@ struct sent *prop_make (struct run *r, enum prop_kind kind)
     if (s->req.kind == LEDGER_EXTEND)
         s->req.extend.hold_id = s->hold;
     /* Malformed, so not remembered: sent again it is refused for that or for what its sender may then. */
-    if (s->req.by_user && strcmp (s->want, "error -1") == 0)
+    if ((s->req.by_user || s->req.agency) && strcmp (s->want, "error -1") == 0)
         s->forgotten = true;
     model_note (r->model, ledger_kind_name (s->req.kind));
     return s;

@@ -14,15 +14,15 @@ static void make_split (struct run *r, struct sent *s)
     long long amount = (long long)draw (r, 900) * 100000 + 1;
     long long begin = one_in (r, 4) ? m->now + (long long)draw (r, 50) - 10 : 0;
     long long end = one_in (r, 4) ? m->now + (long long)draw (r, 300) : 0;
-    s->req =
-        req_transfer (&r->rig, model_account_name (account), model_account_name (other), amount);
+    s->req = req_transfer (&r->rig, draw_named (r, account), draw_named (r, other), amount);
     s->req.kind = LEDGER_SPLIT;
     s->req.transfer.allocation_id = alloc_id (r, alloc);
     s->req.transfer.valid_from = edge (begin);
     s->req.transfer.valid_to = edge (end);
-    if (refused (r, s, m->account_is[account] ? m->project[account] : -1, true))
+    if (refused (r, s, m->account_is[account] ? m->project[account] : -1, true,
+                 model_gave (m, r->agency, alloc)))
         return;
-    model_split (m, account, other, alloc, amount, begin, end, s->want);
+    model_split (m, account, other, alloc, amount, begin, end, r->agency, s->want);
 }
 
 /* Of what was split off, mostly. */
@@ -38,9 +38,9 @@ static void make_split_back (struct run *r, struct sent *s)
     s->req.split_back.allocation_id = m->alloc[alloc].id;
     s->req.split_back.amount = amount;
     s->req.split_back.description = "";
-    if (refused (r, s, from < 0 ? -1 : m->project[from], true))
+    if (refused (r, s, from < 0 ? -1 : m->project[from], true, model_gave (m, r->agency, alloc)))
         return;
-    model_split_back (r->model, alloc, amount, s->want);
+    model_split_back (r->model, alloc, amount, r->agency, s->want);
 }
 
 static void make_award (struct run *r, struct sent *s)
@@ -59,7 +59,7 @@ static void make_award (struct run *r, struct sent *s)
     s->req.award.valid_to = edge (end);
     s->req.award.amount = amount;
     s->req.award.reason = "why";
-    if (refused (r, s, -1, false))
+    if (refused (r, s, -1, false, model_gave_grant (m, r->agency, grant)))
         return;
     if (what < 4)
         model_extend_grant (m, grant, end, s->want);
@@ -80,7 +80,7 @@ static void make_carry (struct run *r, struct sent *s)
     s->req.carry.cap = cap;
     s->req.carry.valid_to = edge (end);
     s->req.carry.description = "";
-    if (refused (r, s, -1, true))
+    if (refused (r, s, -1, true, model_gave (m, r->agency, alloc)))
         return;
     model_carry (m, alloc, cap, end, s->want);
 }
@@ -90,20 +90,22 @@ static void make_fallbacks (struct run *r, struct sent *s)
     int account = draw_account (r), count = (int)draw (r, 3);
     int list[M_FALLBACKS], site[M_FALLBACKS], at[M_FALLBACKS];
     s->req = req_new (&r->rig, LEDGER_ACCOUNT_MODIFY, "nui://t/agency/f");
-    s->req.account.name = model_account_name (account);
+    s->req.account.name = draw_named (r, account);
     s->req.account.fallbacks = s->fallback;
     s->req.account.fallback_count = (uint32_t)count;
     s->req.account.keep_scopes = true;
     for (int i = 0; i < count; i++) {
-        list[i] =
-            ((int)draw (r, M_ACCOUNTS / 2) + i * M_ACCOUNTS / 2) % M_ACCOUNTS; /* none twice */
+        list[i] = ((int)draw (r, M_ACCOUNTS / 2) + i * M_ACCOUNTS / 2) % M_ACCOUNTS;
+        if (i && one_in (r, 8)) /* else none twice */
+            list[i] = list[0];
         site[i] = one_in (r, 4) ? (int)draw (r, 2) : -1;
         at[i] = one_in (r, 3) ? (int)draw (r, M_NAMES) : -1;
-        s->fallback[i] = (struct ledger_fallback_ask){model_account_name (list[i]),
+        s->fallback[i] = (struct ledger_fallback_ask){draw_named (r, list[i]),
                                                       site[i] < 0 ? "" : prop_sites[site[i]],
                                                       at[i] < 0 ? "" : prop_qos[at[i]]};
     }
-    if (refused (r, s, r->model->account_is[account] ? r->model->project[account] : -1, true))
+    if (refused (r, s, r->model->account_is[account] ? r->model->project[account] : -1, true,
+                 model_made_of (r->model, r->agency, account)))
         return;
     model_fallbacks (r->model, account, list, site, at, count, s->want);
 }
@@ -156,7 +158,7 @@ static void make_rate (struct run *r, struct sent *s)
     for (int i = 0; i < 3; i++)
         if (alone[i].ppm >= 0)
             s->factor[s->req.rate.factor_count++] = alone[i];
-    if (refused (r, s, -1, true))
+    if (refused (r, s, -1, true, false))
         return;
     model_rate (r->model, site, &card, s->want);
 }
@@ -173,42 +175,43 @@ static void make_object (struct run *r, struct sent *s)
     case 0:
         s->req = req_project (&r->rig, prop_projects[project]);
         s->req.project.parent = parent < 0 ? "" : prop_projects[parent];
-        if (refused (r, s, parent, true))
+        if (refused (r, s, parent, true, model_made (m, r->agency, parent)))
             return;
-        model_project (m, project, parent, s->want);
+        model_project (m, project, parent, r->agency, s->want);
         return;
     case 1:
         s->req = req_user (&r->rig, prop_users[user]);
-        if (refused (r, s, -1, true))
+        if (refused (r, s, -1, true, true))
             return;
         model_user (m, user, s->want);
         return;
     case 2:
         s->req = req_new (&r->rig, LEDGER_FUNDER_CREATE, "nui://t/agency/f");
+        funder = r->agency >= 0 ? r->agency : funder;
         s->req.funder.name = prop_funders[funder];
         s->req.funder.description = "";
-        if (refused (r, s, -1, false))
+        if (refused (r, s, -1, false, true))
             return;
         model_funder (m, funder, s->want);
         return;
     case 3:
         account = one_in (r, 2) ? account : M_ACCOUNTS - 1 - (int)draw (r, 3);
-        s->req =
-            req_account (&r->rig, model_account_name (account), prop_projects[project], NULL, 0);
+        s->req = req_account (&r->rig, draw_named (r, account), prop_projects[project], NULL, 0);
         if (one_in (r, 3))
             s->req.account.scopes = draw_scopes (r, true, &scope, s);
         s->req.account.fallbacks = s->fallback;
-        if (refused (r, s, project, true))
+        if (refused (r, s, project, true, model_made (m, r->agency, project)))
             return;
         model_account (m, account, project, &scope, s->want);
         return;
     default:
         s->req = req_new (&r->rig, LEDGER_ACCOUNT_MODIFY, "nui://t/agency/f");
-        s->req.account.name = model_account_name (account);
+        s->req.account.name = draw_named (r, account);
         s->req.account.keep_fallbacks = true;
         if (one_in (r, 2))
             s->req.account.scopes = draw_scopes (r, true, &scope, s);
-        if (refused (r, s, m->account_is[account] ? m->project[account] : -1, true))
+        if (refused (r, s, m->account_is[account] ? m->project[account] : -1, true,
+                     model_made_of (m, r->agency, account)))
             return;
         model_account_users (m, account, &scope, s->want);
     }
@@ -222,7 +225,7 @@ static void make_role (struct run *r, struct sent *s)
     s->req.role.identity = prop_users[user];
     s->req.role.role = manager ? LEDGER_ROLE_MANAGER : LEDGER_ROLE_AUDITOR;
     s->req.role.remove = remove;
-    if (refused (r, s, -1, true))
+    if (refused (r, s, -1, true, false))
         return;
     model_role (r->model, user, manager, remove, s->want);
 }
@@ -240,29 +243,70 @@ static void make_freeze (struct run *r, struct sent *s)
     s->req = req_new (&r->rig, LEDGER_FREEZE, "nui://t/operator/o");
     s->req.freeze.what = (enum ledger_freezable)what;
     s->req.freeze.name = what == 0   ? prop_users[which]
-                         : what == 1 ? model_account_name (which)
+                         : what == 1 ? draw_named (r, which)
                          : what == 2 ? prop_projects[which]
                                      : NULL;
-    s->req.freeze.grant_id = which;
+    s->req.freeze.grant_id = what == 3 ? which : 0;
     s->req.freeze.reason = "why";
     s->req.freeze.undo = undo;
     int project = what == 1 && m->account_is[which] ? m->project[which] : -1;
-    if (what == 1 && undo && m->frozen_account[which] && m->froze[which] != r->as)
-        project = -1;
-    if (refused (r, s, project, true))
+    struct model_actor by = {r->as, r->agency};
+    bool thaws = !undo || model_thaws (m, by, what, which);
+    bool own = what == 1   ? model_pays (m, r->agency, which)
+               : what == 2 ? model_made (m, r->agency, which)
+                           : what == 3 && model_gave_grant (m, r->agency, which);
+    if (refused (r, s, thaws ? project : -1, true, own && thaws))
         return;
-    model_freeze (m, what, which, r->as, undo, s->want);
+    model_freeze (m, what, which, by, undo, s->want);
+}
+
+static void make_move (struct run *r, struct sent *s)
+{
+    struct model *m = r->model;
+    int project = (int)draw (r, M_PROJECTS), parent = (int)draw (r, M_PROJECTS + 1) - 1;
+    s->req = req_new (&r->rig, LEDGER_PROJECT_MOVE, "nui://t/operator/o");
+    s->req.move.name = prop_projects[project];
+    s->req.move.parent = parent < 0 ? "" : prop_projects[parent];
+    s->req.move.reason = "";
+    if (refused (r, s, -1, true,
+                 model_made (m, r->agency, project) && model_made (m, r->agency, parent)))
+        return;
+    model_move (m, project, parent, s->want);
+}
+
+/* To a name that nobody has, mostly; that of another one, or an own one of before. */
+static void make_rename (struct run *r, struct sent *s)
+{
+    struct model *m = r->model;
+    int account = draw_account (r), other = draw_account (r), name = (int)draw (r, M_RENAMES);
+    if (one_in (r, 3))
+        name = -1;
+    else if (one_in (r, 4) && m->account_is[other] && other != account)
+        name = -2 - other;
+    s->req = req_new (&r->rig, LEDGER_ACCOUNT_RENAME, "nui://t/operator/o");
+    s->req.rename.name = draw_named (r, account);
+    s->req.rename.to =
+        name >= 0 ? model_new_name (name) : model_first_name (name == -1 ? account : other);
+    s->req.rename.reason = "";
+    if (refused (r, s, m->account_is[account] ? m->project[account] : -1, true,
+                 model_made_of (m, r->agency, account)))
+        return;
+    model_rename (m, account, name, s->want);
 }
 
 void make_office (struct run *r, struct sent *s)
 {
     struct model *m = r->model;
     int account, site = (int)draw (r, 2);
-    uint64_t what = draw (r, 22);
+    uint64_t what = draw (r, 25);
     if (what < 3) {
         make_split (r, s);
     } else if ((what == 16 || what == 17) && r->granted) {
         make_split_back (r, s);
+    } else if (what == 22) {
+        make_move (r, s);
+    } else if (what > 22) {
+        make_rename (r, s);
     } else if (what > 17) {
         make_award (r, s);
     } else if (what < 5 && r->granted) {
@@ -272,9 +316,9 @@ void make_office (struct run *r, struct sent *s)
         bool reopen = one_in (r, 2);
         s->req = req_new (&r->rig, reopen ? LEDGER_ACCOUNT_REOPEN : LEDGER_ACCOUNT_CLOSE,
                           "nui://t/agency/f");
-        s->req.close.name = model_account_name (account);
+        s->req.close.name = draw_named (r, account);
         s->req.close.reason = "";
-        if (refused (r, s, -1, true))
+        if (refused (r, s, -1, true, model_pays_all (m, r->agency, account)))
             return;
         if (reopen)
             model_reopen (m, account, s->want);
@@ -287,7 +331,7 @@ void make_office (struct run *r, struct sent *s)
         s->req = req_member (&r->rig, prop_projects[project], prop_users[user]);
         s->req.member.remove = remove;
         s->req.member.role = one_in (r, 3) ? "lead" : "member";
-        if (refused (r, s, project, true))
+        if (refused (r, s, project, true, model_made (m, r->agency, project)))
             return;
         model_member (m, user, project, s->req.member.role[0] == 'l', remove, r->as, s->want);
     } else if (what < 9) {
@@ -317,7 +361,7 @@ void make_office (struct run *r, struct sent *s)
         s->req.site.claims = claims;
         s->req.site.refunds = (struct ledger_refunds){policy.on, policy.cap * US_PER_S,
                                                       policy.minimum, policy.window * US_PER_S};
-        if (refused (r, s, -1, true))
+        if (refused (r, s, -1, true, false))
             return;
         model_site (m, site, claims, &policy, &given, s->want);
     }
@@ -335,7 +379,7 @@ void make_quote (struct run *r, struct sent *s)
     s->req.quote.keep = keep * US_PER_S - US_PER_S / 2;
     s->req.quote.reusable = reusable;
     s->quote = (struct ledger_quote){.identity = prop_users[user],
-                                     .account = model_account_name (account),
+                                     .account = draw_named (r, account),
                                      .item = s->item,
                                      .item_count = (uint32_t)count};
     for (int i = 0; i < count; i++) {
@@ -363,7 +407,7 @@ void make_cancel (struct run *r, struct sent *s)
         s->req.client = s->req.on_behalf = prop_users[pin->user];
         s->req.by_user = true;
     } else if (pin && pin->account >= 0 && pin->user != r->as &&
-               refused (r, s, m->project[pin->account], true)) {
+               refused (r, s, m->project[pin->account], true, true)) {
         return;
     }
     model_quote_cancel (r->model, quote, s->want);
@@ -382,7 +426,7 @@ void make_recon (struct run *r, struct sent *s)
         s->req.recon_set.note = "seen";
         s->req.recon_set.close = close;
         s->req.recon_set.cured_op = close && !known ? INT64_MAX : 0;
-        if (refused (r, s, -1, false))
+        if (refused (r, s, -1, false, true))
             return;
         model_recon_set (m, row, close, known, s->want);
         return;
@@ -417,7 +461,7 @@ void make_recon (struct run *r, struct sent *s)
                                                 .amount = found[i].amount,
                                                 .since = EPOCH + found[i].since};
     }
-    if (refused (r, s, -1, false))
+    if (refused (r, s, -1, false, true))
         return;
     model_recon (m, site, found, count, looked, from, to, s->want);
 }

@@ -123,7 +123,7 @@ struct question {
     int what, user, account, site;
     long long grant;
     long long from, to;
-    unsigned by;
+    unsigned by, luck; /* which of its names */
 };
 
 static struct question draw_question (struct run *r)
@@ -138,6 +138,7 @@ static struct question draw_question (struct run *r)
     q.to = one_in (r, 2) ? now + 1 : (long long)draw (r, (uint64_t)now + 1);
     q.from = one_in (r, 2) ? 0 : (long long)draw (r, (uint64_t)q.to + 1);
     q.by = (unsigned)draw (r, mask + 1) & (one_in (r, 2) ? (unsigned)draw (r, mask + 1) : mask);
+    q.luck = (unsigned)draw (r, 1000);
     q.grant = 1 + (long long)draw (r, (uint64_t)r->model->grants + 1);
     if (one_in (r, 8))
         q.account = M_ACCOUNTS + (int)draw (r, M_PROJECTS);
@@ -181,7 +182,7 @@ static void bank_ask (struct run *r, const struct question *q, struct reading *r
     bool owes = q->account >= M_ACCOUNTS;
     char debt[32];
     snprintf (debt, sizeof (debt), "debt:%s", owes ? prop_projects[q->account - M_ACCOUNTS] : "");
-    const char *account = owes ? debt : model_account_name (q->account);
+    const char *account = owes ? debt : model_any_name (r->model, q->account, q->luck);
     switch (q->what) {
     case 0:
         if (owes)
@@ -234,7 +235,7 @@ void prop_read (struct run *r)
         }
     } while (bank.code == ERR_UNAVAILABLE && clock_monotonic_us () < deadline);
     snprintf (text, sizeof (text), "%s of %s by %s in [%lld, %lld) by %x differs", name[q.what],
-              q.account < M_ACCOUNTS ? model_account_name (q.account)
+              q.account < M_ACCOUNTS ? model_account_name (r->model, q.account)
                                      : prop_projects[q.account - M_ACCOUNTS],
               q.user < 0 ? "all" : prop_users[q.user], q.from, q.to, q.by);
     if (!bank.done || strcmp (bank.text, model.text) != 0) {

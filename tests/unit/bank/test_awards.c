@@ -289,6 +289,13 @@ static void renamed (void **state)
     says (w, "lena", "account rename phys quanta", 0, "");
     says (w, "alice", "statement -A photons", 0, "Account quanta:");
     says (w, "bob", "account rename mine photons", 1, "account photons is account quanta now");
+    /* Two names are one account. */
+    says (w, "ops", "transfer --from phys --to quanta 1", 1,
+          "transfer: from account phys to itself");
+    says (w, "lena", "split --from photons --to quanta 1", 1,
+          "split: from account photons to itself");
+    says (w, "ops", "account modify rich --fallback phys,quanta", 1,
+          "fallback quanta is named twice");
 }
 
 /* Another place in the tree: whoever leads above there leads it, and nobody else. */
