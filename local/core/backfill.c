@@ -117,7 +117,9 @@ static void candidates_gather (struct fill *f)
     f->count = 0;
     if (p->c->up_free > 0)
         space_now_all (p);
-    for (uint32_t i = p->first_free; i < p->count && p->c->up_free > 0; i++) {
+    /* Those over a soft limit were passed over wherever the walk by priority ended. */
+    for (uint32_t i = f->level == LIMIT_SOFT ? p->first_free : 0; i < p->count && p->c->up_free > 0;
+         i++) {
         uint32_t slot = p->order[i];
         const struct job_hot *hot = row_at (p, i);
         if (p->mark[i] != wanted || data_awaited (p, slot))

@@ -149,6 +149,15 @@ static bool within_active (const struct pass *p, uint32_t slot, enum limit_level
     return p->partition_use == NULL || partition_open (c, p->partition_use, slot, level, v) != 0;
 }
 
+/* Is it over a hard limit all by itself? Such a job takes nobody's place among idle ones. */
+static bool never_within (const struct pass *p, uint32_t slot)
+{
+    struct limits_violation v;
+
+    return (p->c->hot[slot].limited & LIMITED_ACTIVE) &&
+           limits_never_check (p->c->limits, &p->c->lj[slot], &v) != 0;
+}
+
 /* Everything that may stand in the way of one job; its mark, and the reason where it is out. */
 static enum mark eligible_one (struct pass *p, uint32_t slot, uint32_t *blocks, struct reason *why)
 {
@@ -176,7 +185,9 @@ static enum mark eligible_one (struct pass *p, uint32_t slot, uint32_t *blocks, 
         *blocks |= ACCRUAL_BLOCK_FSCAP;
         return MARK_OUT;
     }
-    if (hot->limited & LIMITED_IDLE) {
+    if (never_fits (p, slot, why))
+        return MARK_OUT;
+    if ((hot->limited & LIMITED_IDLE) && !never_within (p, slot)) {
         if (limits_idle_check (c->limits, lj, &v) != 0) {
             *why = limit_reason (REASON_LIMIT_IDLE, &v);
             *blocks |= ACCRUAL_BLOCK_LIMIT_IDLE;
@@ -184,7 +195,7 @@ static enum mark eligible_one (struct pass *p, uint32_t slot, uint32_t *blocks, 
         }
         limits_idle_add (c->limits, lj);
     }
-    if (never_fits (p, slot, why) || ((hot->limited & LIMITED_ARRAY) && array_full (p, slot, why)))
+    if ((hot->limited & LIMITED_ARRAY) && array_full (p, slot, why))
         return MARK_OUT;
     if (!c->by_age && priority_rejected (c->priority, job_priority (c, slot))) {
         *why = reason_plain (REASON_NEGATIVE_PRIORITY);

@@ -50,9 +50,11 @@ struct limits {
     const struct policy *policy;
     bool any_idle;    /* some idle limit is set somewhere; without one nothing is counted */
     bool any_special; /* some QoS has overrides or flags: checks must look */
+    bool overrides, idle_overrides; /* … which count everybody's jobs, whatever their own QoS */
     struct plain_limits *plain[LIMIT_OBJECTS]; /* by place of the record in the policy */
     struct scope active;
     struct scope idle;
+    struct scope nobody; /* active before anybody was: which limits there are, and no usage */
 };
 
 /* --- usage ------------------------------------------------------------------------------- */
@@ -232,6 +234,8 @@ static void kind_prepare (struct limits *l, enum cred_kind kind)
         l->idle.kinds |= c->limits.idle_mask;
         l->any_idle = l->any_idle || c->limits.idle_mask || (c->qos && c->qos->override.idle_mask);
         l->any_special = l->any_special || (c->qos && qos_special (c->qos));
+        l->overrides = l->overrides || (c->qos && c->qos->override.active_mask);
+        l->idle_overrides = l->idle_overrides || (c->qos && c->qos->override.idle_mask);
         for (uint32_t x = 0; x < c->cross_count; x++)
             cross_note (l, kind, &c->cross[x]);
     }
@@ -252,6 +256,7 @@ struct limits *limits_create (const struct policy *policy)
     l->idle.any[LIMIT_OBJECT_SYSTEM] = policy->system_limits.idle_mask != 0;
     l->active.kinds |= policy->system_limits.active_mask;
     l->idle.kinds |= policy->system_limits.idle_mask;
+    l->nobody = l->active;
     return l;
 }
 
@@ -617,6 +622,12 @@ static int scope_check (const struct limits *l, const struct scope *s, bool idle
     return 0;
 }
 
+int limits_never_check (const struct limits *l, const struct limits_job *job,
+                        struct limits_violation *v)
+{
+    return scope_check (l, &l->nobody, false, job, LIMIT_HARD, 0, v);
+}
+
 int limits_active_check (const struct limits *l, const struct limits_job *job,
                          enum limit_level level, int64_t now_s, struct limits_violation *v)
 {
@@ -765,7 +776,7 @@ int limits_job_check (const struct limits *l, const struct limits_job *job,
 static bool any_limit (const struct limits *l, const uint32_t cred[CRED_KINDS], bool idle)
 {
     const struct policy_limits *sys = &l->policy->system_limits;
-    if (idle ? sys->idle_mask : sys->active_mask)
+    if (idle ? sys->idle_mask || l->idle_overrides : sys->active_mask || l->overrides)
         return true;
     for (int k = 0; k < CRED_KINDS; k++) {
         if (cred[k] == CRED_NONE && k != CRED_QOS)
@@ -773,8 +784,6 @@ static bool any_limit (const struct limits *l, const uint32_t cred[CRED_KINDS], 
         const struct policy_cred *c = policy_cred (l->policy, (enum cred_kind)k,
                                                    cred[k] == CRED_NONE ? CRED_DEFAULT : cred[k]);
         if (idle ? c->limits.idle_mask : c->limits.active_mask)
-            return true;
-        if (c->qos && (idle ? c->qos->override.idle_mask : c->qos->override.active_mask))
             return true;
         for (uint32_t i = 0; i < c->cross_count; i++) {
             if (c->cross[i].idle == idle)

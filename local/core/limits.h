@@ -59,6 +59,9 @@ void limits_idle_clear (struct limits *limits);
  * break: users, groups, accounts, classes, QoS, system, then cross limits. */
 int limits_active_check (const struct limits *limits, const struct limits_job *job,
                          enum limit_level level, int64_t now_s, struct limits_violation *violation);
+/* May it ever start? ERR_LIMIT where it breaks a hard limit though no other job is active. */
+int limits_never_check (const struct limits *limits, const struct limits_job *job,
+                        struct limits_violation *violation);
 /* limits_active_check of many jobs, none of which becomes active in between: ok[i] is 1 or 0. What each
  * credential has left is found once, so that a job costs a few compares. */
 void limits_active_check_many (const struct limits *limits, const struct limits_job *job,

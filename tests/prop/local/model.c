@@ -1,139 +1,46 @@
-#include "tests/prop/local/model.h"
+/* model: a queue, pass by pass, for test_model.c: who may start, who is promised what, who fills the rest.
+ * What nodes have is model_room.c's, limits are model_limit.c's. */
+#include "tests/prop/local/model_i.h"
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define FOREVER INT64_MAX
+/* --- limits ---------------------------------------------------------------------------------- */
 
-enum state { FUTURE, QUEUED, RUNNING, ENDED };
-
-/* What somebody has on one node from when to when: running jobs and promises alike. */
-struct taken {
-    int node, procs, mem;
-    int64_t start, end;
-};
-
-struct model {
-    const struct model_node *node;
-    int node_count;
-    struct model_job *job;
-    int job_count;
-    const struct model_rule *rule;
-    enum state *state;
-    bool *promised;
-    struct taken *taken;
-    int taken_count, taken_running;
-    int *owner; /* of taken[i] while running */
-    int64_t now;
-};
-
-static int64_t plus (int64_t a, int64_t b)
+static struct model_crowd crowd (struct model *m, int64_t at)
 {
-    return b == FOREVER || a > FOREVER - b ? FOREVER : a + b;
+    return (struct model_crowd){m->node, m->node_count, m->job, m->job_count,
+                                m->rule, m->until,      at};
 }
 
-/* Tasks of j that a node could run at one moment. */
-static int fit_at (const struct model *m, int n, const struct model_job *j, int64_t t)
+/* With what runs, and at a moment to come with what is promised, too. */
+static bool within (struct model *m, int index, int64_t at, bool promises, bool soft)
 {
-    int procs = m->node[n].procs, mem = m->node[n].mem, fit;
+    struct model_crowd c = crowd (m, at);
+
+    for (int i = 0; i < m->job_count; i++) {
+        int64_t from = m->state[i] == RUNNING                             ? m->job[i].start
+                       : promises && i != index && m->mark[i] == PROMISED ? m->promise[i]
+                                                                          : FOREVER;
+        int64_t until = plus (from, m->job[i].limit);
+        m->until[i] = from <= at && from != FOREVER && until > at ? until : 0;
+    }
+    return model_within (&c, index, false, soft);
+}
+
+/* The next moment after t at which a job that runs or is promised something ends by its limit. */
+static int64_t next_end (const struct model *m, int64_t t)
+{
+    int64_t next = FOREVER;
 
     for (int i = 0; i < m->taken_count; i++) {
-        const struct taken *k = &m->taken[i];
-        if (k->node == n && k->start <= t && t < k->end) {
-            procs -= k->procs;
-            mem -= k->mem;
-        }
+        if (m->owner[i] != NOBODY && m->taken[i].end > t && m->taken[i].end < next)
+            next = m->taken[i].end;
     }
-    fit = procs / j->procs;
-    if (j->mem && mem / j->mem < fit)
-        fit = mem / j->mem;
-    return fit < 0 ? 0 : fit;
+    return next;
 }
 
-/* … and through [start, end): at its beginning and wherever something begins. */
-static int fit_through (const struct model *m, int n, const struct model_job *j, int64_t start,
-                        int64_t end)
-{
-    int fit = fit_at (m, n, j, start);
-
-    for (int i = 0; i < m->taken_count; i++) {
-        int64_t t = m->taken[i].start;
-        if (m->taken[i].node == n && t > start && t < end && fit_at (m, n, j, t) < fit)
-            fit = fit_at (m, n, j, t);
-    }
-    return fit;
-}
-
-static void take (struct model *m, int n, const struct model_job *j, int tasks, int64_t start,
-                  int64_t end, int owner)
-{
-    m->taken[m->taken_count] = (struct taken){n, tasks * j->procs, tasks * j->mem, start, end};
-    m->owner[m->taken_count++] = owner;
-}
-
-/* Places j over [start, end), asking for nodes that stay free until `until`; false: no room. */
-static bool place (struct model *m, int index, int64_t start, int64_t end, int64_t until)
-{
-    const struct model_job *j = &m->job[index];
-    int left = j->tasks, room = 0;
-
-    for (int n = 0; n < m->node_count; n++)
-        room += fit_through (m, n, j, start, until);
-    if (room < left)
-        return false;
-    for (int n = 0; n < m->node_count && left > 0; n++) {
-        int fit = fit_through (m, n, j, start, until);
-        if (fit > left)
-            fit = left;
-        if (fit > 0)
-            take (m, n, j, fit, start, end, index);
-        left -= fit;
-    }
-    return true;
-}
-
-static int by_time (const void *a, const void *b)
-{
-    const int64_t *x = a, *y = b;
-
-    return (*x > *y) - (*x < *y);
-}
-
-enum { NOBODY = -1 }; /* owns what is reserved */
-
-static void blocks_take (struct model *m)
-{
-    for (int i = 0; i < m->rule->block_count; i++) {
-        const struct model_block *b = &m->rule->block[i];
-        m->taken[m->taken_count] =
-            (struct taken){b->node, m->node[b->node].procs, 0, b->start, b->end};
-        m->owner[m->taken_count++] = NOBODY;
-    }
-    m->taken_running = m->taken_count;
-}
-
-/* The first of now and all ends at which j can be placed. */
-static bool promise (struct model *m, int index)
-{
-    int count = 0;
-    int64_t *at = malloc ((size_t)(m->taken_count + 1) * sizeof *at);
-    bool done = false;
-
-    at[count++] = m->now;
-    for (int i = 0; i < m->taken_count; i++)
-        at[count++] = m->taken[i].end;
-    qsort (at, (size_t)count, sizeof *at, by_time);
-    for (int i = 0; i < count && !done; i++) {
-        if (at[i] >= m->now && at[i] != FOREVER) {
-            int64_t end = plus (at[i], m->job[index].limit);
-            done = place (m, index, at[i], end, end);
-        }
-    }
-    free (at);
-    m->promised[index] = done;
-    return done;
-}
+/* --- one job ------------------------------------------------------------------------------------ */
 
 static void start (struct model *m, int index)
 {
@@ -141,183 +48,191 @@ static void start (struct model *m, int index)
     m->job[index].start = m->now;
 }
 
-/* --- late binding: processors are all alike, promises are numbers ------------------------------ */
-
-static int late_free (const struct model *m, int64_t t)
+/* Is there a moment with room at all? Nothing is taken. */
+static bool ever (struct model *m, int index)
 {
-    int free = 0;
+    int before = m->taken_count;
+    int64_t at = m->rule->late ? late_earliest (m, index, m->now) : earliest (m, index, m->now);
 
-    for (int n = 0; n < m->node_count; n++)
-        free += m->node[n].procs;
-    for (int i = 0; i < m->taken_count; i++) {
-        if (m->taken[i].start <= t && t < m->taken[i].end)
-            free -= m->taken[i].procs;
-    }
-    return free;
+    m->taken_count = before;
+    return at != FOREVER;
 }
 
-static bool late_place (struct model *m, int index, int64_t begin)
+/* The earliest moment with room at which soft limits are kept, too. Where there is room but limits are not
+ * kept, it is tried again when a job ends. */
+static bool promise (struct model *m, int index)
 {
-    const struct model_job *j = &m->job[index];
-    int64_t end = plus (begin, j->limit);
+    int before = m->taken_count;
+    int64_t from = m->now, at;
 
-    if (late_free (m, begin) < j->tasks)
-        return false;
-    for (int i = 0; i < m->taken_count; i++) {
-        int64_t t = m->taken[i].start;
-        if (t > begin && t < end && late_free (m, t) < j->tasks)
+    while ((at = m->rule->late ? late_earliest (m, index, from) : earliest (m, index, from)) !=
+           FOREVER) {
+        if (within (m, index, at, true, true)) {
+            m->promise[index] = at;
+            m->mark[index] = PROMISED;
+            return true;
+        }
+        m->taken_count = before;
+        for (from = next_end (m, at); from != FOREVER && !within (m, index, from, true, true);)
+            from = next_end (m, from);
+        if (from == FOREVER)
             return false;
     }
-    take (m, 0, j, j->tasks, begin, end, index);
-    return true;
+    return false;
 }
 
-static bool late_promise (struct model *m, int index)
+static bool admitted (const struct model *m, int index)
 {
-    int64_t best = FOREVER;
-    int count = m->taken_count;
-
-    for (int i = 0; i < count; i++) {
-        int64_t t = m->taken[i].end;
-        if (t > m->now && t < best && late_place (m, index, t)) {
-            m->taken_count--; /* only tried */
-            best = t;
-        }
+    for (int i = 0; i < m->taken_count; i++) {
+        if (admits (m->taken[i].admits, &m->job[index]))
+            return true;
     }
-    m->promised[index] = best != FOREVER && late_place (m, index, best);
-    return m->promised[index];
+    return false;
 }
 
-/* --- the pass ------------------------------------------------------------------------------------ */
-
+/* A window says how long nodes stay free for those whom no reservation admits; others need their limit. */
 static bool try_now (struct model *m, int index, int64_t length)
 {
     int64_t end = plus (m->now, m->job[index].limit);
+    bool own = length == 0 || admitted (m, index);
     bool fits = m->rule->late ? late_place (m, index, m->now)
-                              : place (m, index, m->now, end, length ? plus (m->now, length) : end);
+                              : place (m, index, m->now, end, own ? end : plus (m->now, length));
 
     if (fits)
         start (m, index);
     return fits;
 }
-
-/* Is less of anything free on the node from t on than just before? */
-static bool less_from (const struct model *m, int n, int64_t t)
+/* Of those that wait with this mark: the next to be tried after `after`, largest first or as they came. */
+static int next_of (const struct model *m, enum mark mark, int64_t length, int after)
 {
-    int procs = 0, mem = 0;
+    int best = -1;
 
-    for (int i = 0; i < m->taken_count; i++) {
-        const struct taken *k = &m->taken[i];
-        if (k->node == n && k->start == t) {
-            procs += k->procs;
-            mem += k->mem;
+    for (int i = 0; i < m->job_count; i++) {
+        int64_t size = m->job[i].tasks * m->job[i].procs, than;
+        if (m->state[i] != QUEUED || m->mark[i] != mark || (length && m->job[i].limit > length))
+            continue;
+        if (m->rule->backfill == MODEL_FIRSTFIT) {
+            if (i > after)
+                return i;
+            continue;
         }
-        if (k->node == n && k->end == t) {
-            procs -= k->procs;
-            mem -= k->mem;
-        }
-    }
-    return procs > 0 || mem > 0;
-}
-
-/* The shortest window of at least `least`, or the longest shorter than `below`: how long idle nodes
- * keep all that is free on them now. */
-static int64_t window (const struct model *m, int64_t least, int64_t below)
-{
-    static const struct model_job one = {.procs = 1, .tasks = 1};
-    int64_t best = below ? 0 : FOREVER;
-
-    for (int n = 0; n < m->node_count; n++) {
-        for (int i = 0; i < m->taken_count; i++) {
-            int64_t t = m->taken[i].start, length = t - m->now;
-            if (m->taken[i].node != n || t <= m->now || !less_from (m, n, t) ||
-                fit_through (m, n, &one, m->now, t) == 0)
-                continue;
-            if (below ? length < below && length > best : length >= least && length < best)
-                best = length;
-        }
+        than = after < 0 ? FOREVER : m->job[after].tasks * m->job[after].procs;
+        if (size > than || (size == than && i <= after))
+            continue;
+        if (best < 0 || size > m->job[best].tasks * m->job[best].procs)
+            best = i;
     }
     return best;
 }
 
-static void fill (struct model *m, int64_t length)
+static void fill (struct model *m, int64_t length, enum mark mark)
 {
-    for (;;) {
-        int best = -1;
-        for (int i = 0; i < m->job_count; i++) {
-            if (m->state[i] != QUEUED || m->promised[i] || (length && m->job[i].limit > length))
-                continue;
-            if (m->rule->backfill == MODEL_FIRSTFIT) {
-                (void)try_now (m, i, length);
-                continue;
-            }
-            int before = m->taken_count;
-            bool fits = try_now (m, i, length);
-            if (fits) { /* only tried */
-                m->state[i] = QUEUED;
-                m->taken_count = before;
-                m->job[i].start = -1;
-            }
-            if (fits && (best < 0 || m->job[i].tasks * m->job[i].procs >
-                                         m->job[best].tasks * m->job[best].procs))
-                best = i;
-        }
-        if (best < 0)
-            return;
-        (void)try_now (m, best, length);
+    for (int i = next_of (m, mark, length, -1); i >= 0; i = next_of (m, mark, length, i)) {
+        if (within (m, i, m->now, false, mark == WAITS))
+            (void)try_now (m, i, length);
     }
 }
 
-static void backfill (struct model *m)
+static void backfill (struct model *m, enum mark mark)
 {
     if (m->rule->late) {
-        fill (m, 0);
+        fill (m, 0, mark);
     } else if (m->rule->longest_first) {
         for (int64_t w = FOREVER; w > 0; w = window (m, 0, w))
-            fill (m, w);
+            fill (m, w, mark);
     } else {
         for (int64_t w = window (m, 1, 0);; w = window (m, w + 1, 0)) {
-            fill (m, w);
+            fill (m, w, mark);
             if (w == FOREVER)
                 break;
         }
     }
 }
 
-/* Is there no moment for it, with all that stands and is promised? */
-static bool never (struct model *m, int index)
+/* More than the whole machine. */
+static bool too_large (const struct model *m, const struct model_job *j)
 {
-    int before = m->taken_count;
-    bool found = m->rule->late ? late_promise (m, index) : promise (m, index);
+    int room = 0;
 
-    m->taken_count = before; /* only tried */
-    m->promised[index] = false;
-    return !found;
+    for (int n = 0; n < m->node_count; n++) {
+        int fit = m->node[n].procs / j->procs;
+        if (j->mem && m->node[n].mem / j->mem < fit)
+            fit = m->node[n].mem / j->mem;
+        room += fit;
+    }
+    return room < j->tasks;
+}
+
+/* Who is looked at in this pass. Limits of idle jobs are filled in order; who can never run takes nobody's
+ * place there. */
+static void mark_all (struct model *m)
+{
+    int64_t *idle = calloc ((size_t)m->job_count + 1, sizeof *idle);
+    int64_t *nobody = calloc ((size_t)m->job_count + 1, sizeof *nobody);
+    struct model_crowd waiting = crowd (m, 0), empty = waiting;
+
+    assert (idle && nobody);
+    waiting.until = idle;
+    empty.until = nobody;
+    for (int i = 0; i < m->job_count; i++)
+        m->mark[i] = OUT;
+    for (int i = 0; i < m->job_count; i++) {
+        if (m->state[i] != QUEUED || !model_alone (&waiting, i) || too_large (m, &m->job[i]) ||
+            !model_within (&empty, i, false, false) || !model_within (&waiting, i, true, false))
+            continue;
+        idle[i] = 1;
+        m->mark[i] = within (m, i, m->now, false, true)    ? WAITS
+                     : within (m, i, m->now, false, false) ? OVER_SOFT
+                                                           : OUT;
+    }
+    free (idle);
+    free (nobody);
+}
+
+/* In order of priority, to the first job that can have neither nodes nor a promise. */
+static void walk (struct model *m)
+{
+    int depth = m->rule->backfill == MODEL_NONE ? 0 : m->rule->depth;
+
+    for (int i = 0; i < m->job_count; i++) {
+        if (m->state[i] != QUEUED || m->mark[i] != WAITS)
+            continue;
+        if (!within (m, i, m->now, false, true)) {
+            m->mark[i] = OVER_SOFT;
+            continue;
+        }
+        if (try_now (m, i, 0))
+            continue;
+        if (m->rule->backfill == MODEL_NONE && !ever (m, i))
+            continue; /* who can never run holds nobody up … */
+        if (depth <= 0)
+            return;
+        if (promise (m, i))
+            depth--; /* … and uses up nothing */
+        else
+            m->mark[i] = TRIED;
+    }
 }
 
 static bool pass (struct model *m)
 {
-    int running = 0, depth = m->rule->backfill == MODEL_NONE ? 0 : m->rule->depth;
+    int running = 0;
 
     for (int i = 0; i < m->job_count; i++) {
         running += m->state[i] == RUNNING;
-        m->promised[i] = false;
+        m->promise[i] = FOREVER;
     }
     m->taken_count = m->taken_running;
-    for (int i = 0; i < m->job_count; i++) {
-        if (m->state[i] != QUEUED || try_now (m, i, 0))
-            continue;
-        if (m->rule->backfill == MODEL_NONE ? never (m, i) : false)
-            continue; /* who can never run holds nobody up … */
-        if (depth <= 0)
-            break;
-        depth -= m->rule->late ? late_promise (m, i) : promise (m, i); /* … and uses up nothing */
+    blocks_take (m);
+    mark_all (m);
+    walk (m);
+    if (m->rule->backfill != MODEL_NONE) {
+        backfill (m, WAITS);
+        backfill (m, OVER_SOFT);
     }
-    if (m->rule->backfill != MODEL_NONE)
-        backfill (m);
     m->taken_running = 0; /* keep what runs, forget promises */
     for (int i = 0; i < m->taken_count; i++) {
-        if (m->owner[i] != NOBODY && m->state[m->owner[i]] != RUNNING)
+        if (m->owner[i] == NOBODY || m->state[m->owner[i]] != RUNNING)
             continue;
         m->owner[m->taken_running] = m->owner[i];
         m->taken[m->taken_running++] = m->taken[i];
@@ -328,15 +243,41 @@ static bool pass (struct model *m)
     return running < 0;
 }
 
-static int64_t blocks_next (const struct model *m, int64_t next)
+static void sooner (int64_t t, int64_t now, int64_t *next)
 {
-    for (int i = 0; i < m->rule->block_count; i++) {
-        const struct model_block *b = &m->rule->block[i];
-        if (b->start > m->now && b->start < next)
-            next = b->start;
-        if (b->end > m->now && b->end < next)
-            next = b->end;
+    if (t > now && t < *next)
+        *next = t;
+}
+
+/* When time alone may let somebody start. */
+static int64_t next_by_time (const struct model *m)
+{
+    const struct model_rule *rule = m->rule;
+    int64_t next = FOREVER, start, end;
+    bool waits = false, runs = false, comes = false;
+
+    for (int i = 0; i < m->job_count; i++) {
+        waits = waits || m->state[i] == QUEUED;
+        runs = runs || m->state[i] == RUNNING;
+        comes = comes || m->state[i] == FUTURE;
     }
+    if (!waits || (!runs && !comes && m->now - m->last > rule->patience))
+        return FOREVER;
+    for (int i = 0; i < rule->block_count; i++) {
+        for (int k = 0; k < rule->block[i].depth; k++) {
+            if (block_time (&rule->block[i], m->now, k, &start, &end)) {
+                sooner (start, m->now, &next);
+                sooner (end, m->now, &next);
+            }
+        }
+    }
+    for (int i = 0; i < m->job_count && (rule->block_count || model_timed (rule)); i++) {
+        if (m->state[i] == QUEUED)
+            sooner (m->promise[i], m->now, &next);
+    }
+    if (runs && model_timed (rule))
+        sooner (m->job[0].submit + ((m->now - m->job[0].submit) / rule->poll + 1) * rule->poll,
+                m->now, &next);
     return next;
 }
 
@@ -354,44 +295,67 @@ static void end_job (struct model *m, int index)
     m->taken_count = m->taken_running = kept;
 }
 
+/* The next moment at which something happens; FOREVER: nothing will. */
+static int64_t next_moment (const struct model *m)
+{
+    int64_t next = next_by_time (m);
+
+    for (int i = 0; i < m->job_count; i++) {
+        int64_t t = m->state[i] == FUTURE    ? m->job[i].submit
+                    : m->state[i] == RUNNING ? m->job[i].start + m->job[i].run
+                                             : FOREVER;
+        next = t < next ? t : next;
+    }
+    return next;
+}
+
+static void happen (struct model *m)
+{
+    for (int i = 0; i < m->job_count; i++) {
+        bool ends = m->state[i] == RUNNING && m->job[i].start + m->job[i].run == m->now;
+        bool comes = m->state[i] == FUTURE && m->job[i].submit == m->now;
+        if (ends)
+            end_job (m, i);
+        else if (comes)
+            m->state[i] = QUEUED;
+        m->last = ends || comes ? m->now : m->last;
+    }
+}
+
 void model_run (const struct model_node *node, int node_count, struct model_job *job, int job_count,
                 const struct model_rule *rule)
 {
-    struct model m = {node, node_count, job, job_count, rule, NULL, NULL, NULL, 0, 0, NULL, 0};
-    size_t most = (size_t)(job_count + 1) * (size_t)(node_count + 1) + (size_t)rule->block_count;
+    struct model m = {.node = node,
+                      .node_count = node_count,
+                      .job = job,
+                      .job_count = job_count,
+                      .rule = rule,
+                      .now = -1};
+    size_t jobs = (size_t)job_count + 1, most = jobs * (size_t)(node_count + 1);
 
-    m.state = calloc ((size_t)job_count + 1, sizeof *m.state);
-    m.promised = calloc ((size_t)job_count + 1, sizeof *m.promised);
+    for (int i = 0; i < rule->block_count; i++)
+        most += (size_t)rule->block[i].depth * (size_t)node_count;
+    m.state = calloc (jobs, sizeof *m.state);
+    m.mark = calloc (jobs, sizeof *m.mark);
+    m.promise = calloc (jobs, sizeof *m.promise);
+    m.until = calloc (jobs, sizeof *m.until);
     m.taken = malloc (most * sizeof *m.taken);
     m.owner = malloc (most * sizeof *m.owner);
-    assert (m.state && m.promised && m.taken && m.owner);
-    for (int i = 0; i < job_count; i++)
+    assert (m.state && m.mark && m.promise && m.until && m.taken && m.owner);
+    for (int i = 0; i < job_count; i++) {
         job[i].start = -1;
-    blocks_take (&m);
-    for (;;) {
-        int64_t next = FOREVER;
-        for (int i = 0; i < job_count; i++) {
-            int64_t t = m.state[i] == FUTURE    ? job[i].submit
-                        : m.state[i] == RUNNING ? job[i].start + job[i].run
-                                                : FOREVER;
-            next = t < next ? t : next;
-        }
-        next = blocks_next (&m, next);
-        if (next == FOREVER)
-            break;
-        m.now = next;
-        for (int i = 0; i < job_count; i++) {
-            if (m.state[i] == RUNNING && job[i].start + job[i].run == next)
-                end_job (&m, i);
-            else if (m.state[i] == FUTURE && job[i].submit == next)
-                m.state[i] = QUEUED;
-        }
-        while (pass (&m) &&
-               rule->block_count) { /* where there are reservations, until nobody starts */
+        m.promise[i] = FOREVER;
+    }
+    while ((m.now = next_moment (&m)) != FOREVER) {
+        happen (&m);
+        while (pass (&m) && (rule->block_count || rule->limit_count)) {
+            /* where there are reservations or limits, until nobody starts */
         }
     }
     free (m.state);
-    free (m.promised);
+    free (m.mark);
+    free (m.promise);
+    free (m.until);
     free (m.taken);
     free (m.owner);
 }
