@@ -4,6 +4,7 @@
 
 #include "local/rm/from_slurm.h"
 #include "local/svc/svc.h"
+#include "proto/base/text.h"
 #include "proto/rpc/daemon.h"
 
 struct program {
@@ -31,6 +32,21 @@ static void settings_free (void *self, void *settings)
 {
     (void)self;
     settings_destroy (settings);
+}
+
+/* A cluster by itself: its users are the accounts of its machine, at SOCKET. */
+static int alone (void *self, const void *settings, struct principal *out, struct err *err)
+{
+    const struct settings *s = settings;
+    (void)self;
+    if (s->meta_count > 0 || s->group_count > 0 || s->bank)
+        return err_set (
+            err, ERR_INVALID,
+            "%s needs CA, CRL, CERT, KEY and GRID: others are spoken with by certificate",
+            s->bank ? "BANK" : "META");
+    *out = (struct principal){.kind = PRINCIPAL_SITE, .grid = "local"};
+    text_printf (out->name, sizeof out->name, "%s", s->site_name ? s->site_name : "local");
+    return 0;
 }
 
 static int start (void *self, struct daemon *daemon, void *settings, struct err *err)
@@ -66,6 +82,7 @@ static const struct daemon_ops ops = {
     .option = "mode",
     .option_help = "NORMAL, TEST, INTERACTIVE or SIMULATION, whatever the file says",
     .set_option = mode_set,
+    .alone = alone,
     .configure = configure,
     .settings_free = settings_free,
     .start = start,

@@ -199,10 +199,7 @@ static const struct conf_param site_attrs[] = {
     {0}};
 
 static const struct conf_param client_params[] = {
-    {.name = "GRID",
-     .type = CONF_STRING,
-     .offset = offsetof (struct settings, grid),
-     .flags = CONF_F_REQUIRED},
+    {.name = "GRID", .type = CONF_STRING, .offset = offsetof (struct settings, grid)},
     {.name = "CA", .type = CONF_PATH, .offset = offsetof (struct settings, ca)},
     {.name = "CRL", .type = CONF_PATH, .offset = offsetof (struct settings, crl)},
     {.name = "CERT", .type = CONF_PATH, .offset = offsetof (struct settings, cert)},
@@ -256,6 +253,18 @@ static int check_sites (const struct settings *s, struct err *err)
                            : 0;
 }
 
+/* Of a cluster by itself nobody needs to know a grid: only its socket is there. */
+static int settle_grid (struct conf *conf, struct settings *s, struct err *err)
+{
+    bool alone = s->site_count > 0 && !s->ca && !s->cert && !s->bank && !conf_has (conf, "META");
+    for (uint32_t i = 0; i < s->site_count; i++)
+        alone = alone && !s->site[i].server;
+    if (!s->grid && !alone)
+        return err_set (err, ERR_INVALID, "GRID is missing");
+    s->grid = s->grid ? s->grid : "local";
+    return 0;
+}
+
 static struct rpcclient *meta_connect (void *arg, const char *target, struct err *err);
 
 int cli_config (struct cli_context *ctx, struct err *err)
@@ -273,7 +282,7 @@ int cli_config (struct cli_context *ctx, struct err *err)
     int rc = conf_table_read (conf, client_params, &s, err);
     if (rc == 0)
         rc = conf_finish (conf, err);
-    if (rc == 0 && (rc = check_sites (&s, err)) < 0)
+    if (rc == 0 && ((rc = settle_grid (conf, &s, err)) < 0 || (rc = check_sites (&s, err)) < 0))
         err_prefix (err, "%s", conf_name (conf));
     if (rc < 0) {
         metas_destroy (s.metas);

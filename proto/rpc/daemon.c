@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "proto/base/strbuf.h"
+#include "proto/base/text.h"
 #include "proto/rpc/daemon_i.h"
 
 enum { WATCH_S = 2, DRAIN_GRACE_S = 5 };
@@ -66,11 +67,37 @@ static struct connshare_limits limits_of (const struct daemon_keys *k)
     return l;
 }
 
-static int load_keys (struct loaded *l, struct err *err)
+/* A file for its own machine: nobody from outside is to be served or believed. */
+static bool is_alone (const struct daemon *d, const struct daemon_keys *k)
+{
+    return d->ops->alone && k->socket && !k->listen && !k->ca && !k->crl && !k->cert && !k->key;
+}
+
+/* What everybody needs who is not alone; each that is missing is a fault. */
+static void require_keys (const struct daemon *d, const struct loaded *l)
+{
+    const struct daemon_keys *k = l->keys;
+    const struct {
+        const char *name, *value;
+    } needed[] = {
+        {"GRID", k->grid}, {"CA", k->ca}, {"CRL", k->crl}, {"CERT", k->cert}, {"KEY", k->key}};
+    if (conf_is_partial (l->conf) || is_alone (d, k))
+        return;
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
+        if (!needed[i].value) {
+            struct err fault = {0};
+            err_set (&fault, ERR_INVALID, "%s: %s is missing", conf_name (l->conf), needed[i].name);
+            conf_fault_add (l->conf, &fault);
+        }
+}
+
+static int load_keys (const struct daemon *d, struct loaded *l, struct err *err)
 {
     l->keys = calloc (1, sizeof *l->keys);
     int rc = l->keys ? conf_table_read (l->conf, daemon_params, l->keys, err)
                      : err_set (err, ERR_NOMEM, "configuration: no memory");
+    if (l->keys)
+        require_keys (d, l);
     if (rc < 0)
         return rc;
     if (!l->keys->listen && !l->keys->socket && !conf_is_partial (l->conf))
@@ -117,9 +144,11 @@ static int load (struct daemon *d, const char *changes, bool partial, struct loa
     }
     if (partial && says_nothing_of_us (l.conf))
         conf_partial (l.conf);
-    if (load_keys (&l, &fault) < 0 || socket_refused (d, &l, &fault) < 0)
+    if (load_keys (d, &l, &fault) < 0 || socket_refused (d, &l, &fault) < 0)
         conf_fault_add (l.conf, &fault);
-    if (d->ops->configure (d->self, l.conf, &l.settings, &fault) < 0)
+    struct principal self;
+    if (d->ops->configure (d->self, l.conf, &l.settings, &fault) < 0 ||
+        (is_alone (d, l.keys) && d->ops->alone (d->self, l.settings, &self, &fault) < 0))
         conf_fault_add (l.conf, &fault);
     *out = l;
     return conf_finish (l.conf, err);
@@ -229,6 +258,8 @@ int daemon_change (struct daemon *d, const char *lines, struct err *err)
 static void reload_tls (struct daemon *d)
 {
     struct err err = {0};
+    if (is_alone (d, d->now.keys))
+        return;
     if (tlsid_reload (d->id, &err) < 0) {
         log_err (d, "certificates_refused", &err);
         return;
@@ -243,7 +274,7 @@ static bool tls_changed (struct daemon *d)
     const char *const path[4] = {k->ca, k->crl, k->cert, k->key};
     bool changed = false;
     for (int i = 0; i < 4; i++)
-        changed |= daemon_stamp_changed (path[i], &d->tls_stamp[i]);
+        changed |= path[i] && daemon_stamp_changed (path[i], &d->tls_stamp[i]);
     return changed;
 }
 
@@ -365,9 +396,21 @@ static int lock_pid (struct daemon *d, struct err *err)
     return daemon_pid_lock (file, d->ops->program, &d->pid_fd, err);
 }
 
+static int open_alone (struct daemon *d, struct err *err)
+{
+    struct principal self = {.kind = d->ops->kind};
+    int rc = d->ops->alone (d->self, d->now.settings, &self, err);
+    if (rc == 0 && d->now.keys->grid && (rc = name_check ("grid", d->now.keys->grid, err)) == 0)
+        text_printf (self.grid, sizeof self.grid, "%s", d->now.keys->grid);
+    d->id = rc == 0 ? tlsid_create_alone (&self, err) : NULL;
+    return d->id ? 0 : err->code;
+}
+
 static int open_identity (struct daemon *d, struct err *err)
 {
     const struct daemon_keys *k = d->now.keys;
+    if (is_alone (d, k))
+        return open_alone (d, err);
     struct tlsid_config config = {
         .ca_file = k->ca, .crl_file = k->crl, .cert_file = k->cert, .key_file = k->key};
     tls_changed (d); /* before reading, so that a change meanwhile is seen */

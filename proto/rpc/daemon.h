@@ -7,6 +7,9 @@
  * LOGFILE path, LOGLEVEL, CA, CRL, CERT, KEY, and what one of many may have of the server: CONNECTIONS,
  * CONNECTIONSPERUSER, CONNECTIONSPERADDRESS, HANDSHAKES, CALLRATE. Paths are relative to the configuration's folder.
  *
+ * Where ops->alone lets it, a file with SOCKET and none of CA, CRL, CERT, KEY and LISTEN is for one machine: no
+ * authority, no certificate, nobody from outside.
+ *
  * Order: configuration whole, log, pid file locked (a second instance on one state directory is
  * refused), identity, loop, RPC server, ops->start (adds services), then the port file and READY=1.
  * SIGTERM, SIGINT: drain, ops->stop, exit 0; a second one cuts the drain. SIGHUP: configuration,
@@ -43,6 +46,10 @@ struct daemon_ops {
     const char *option;      /* "mode" */
     const char *option_help; /* one line for --help */
     int (*set_option) (void *self, const char *value, struct err *err);
+
+    /* May it run without GRID, CA, CRL, CERT, KEY and LISTEN, for its own machine by SOCKET alone? As whom is in *out,
+     * whose grid is GRID's where the file has one; an error: not with these settings. NULL: never. */
+    int (*alone) (void *self, const void *settings, struct principal *out, struct err *err);
 
     /* Reads the program's own keys (conf_table_read) into a new settings object. Called at start,
      * for --check and for every reload; no effects other than the object. The conf lives until

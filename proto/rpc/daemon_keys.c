@@ -1,4 +1,4 @@
-/* The parameters that every daemon's configuration has. daemon.c reads them; who reads a daemon's file for another purpose
+/* The parameters that every daemon's configuration has; GRID, CA, CRL, CERT and KEY only where it is not alone (daemon.c). daemon.c reads them; who reads a daemon's file for another purpose
  * knows them by this table. */
 #include <stddef.h>
 
@@ -15,7 +15,7 @@
         .max = 1 << 20, .initial = usual, .help = what                                             \
     }
 const struct conf_param daemon_params[] = {
-    KEY ("GRID", grid, CONF_STRING, CONF_F_REQUIRED, "the name of the grid"),
+    KEY ("GRID", grid, CONF_STRING, 0, "the name of the grid"),
     KEY ("STATEDIR", state_dir, CONF_PATH, CONF_F_REQUIRED, "what the daemon keeps"),
     KEY ("LISTEN", listen, CONF_STRING, 0, "where it serves"),
     KEY ("SOCKET", socket, CONF_PATH, 0, "where it serves the machine itself"),
@@ -23,10 +23,10 @@ const struct conf_param daemon_params[] = {
     KEY ("PIDFILE", pid_file, CONF_PATH, 0, "where its pid is written"),
     KEY ("LOGFILE", log_file, CONF_PATH, 0, "its log; none: standard error"),
     KEY ("LOGLEVEL", log_level, CONF_STRING, 0, "how much it says"),
-    KEY ("CA", ca, CONF_PATH, CONF_F_REQUIRED, "the grid's authority"),
-    KEY ("CRL", crl, CONF_PATH, CONF_F_REQUIRED, "its revocation list"),
-    KEY ("CERT", cert, CONF_PATH, CONF_F_REQUIRED, "the daemon's certificate"),
-    KEY ("KEY", key, CONF_PATH, CONF_F_REQUIRED, "its key"),
+    KEY ("CA", ca, CONF_PATH, 0, "the grid's authority"),
+    KEY ("CRL", crl, CONF_PATH, 0, "its revocation list"),
+    KEY ("CERT", cert, CONF_PATH, 0, "the daemon's certificate"),
+    KEY ("KEY", key, CONF_PATH, 0, "its key"),
     BOUND ("CONNECTIONS", connections, 16, "1024", "how many there may be"),
     BOUND ("CONNECTIONSPERUSER", per_principal, 1, "64", "of one principal or local account"),
     BOUND ("CONNECTIONSPERADDRESS", per_address, 1, "512", "from one address"),

@@ -346,6 +346,25 @@ static int load_store (const struct tlsid *id, struct bundle *b, struct err *err
     return rc;
 }
 
+/* Store, chain and key are there: what is made of them. */
+static int bundle_complete (struct tlsid *id, struct bundle *b, struct err *err)
+{
+    X509 *leaf = sk_X509_value (b->chain, 0);
+
+    if (!(b->sigkey = sigkey_create (b->key)))
+        return err_set (err, ERR_NOMEM, "out of memory");
+    if (X509_check_private_key (leaf, b->key) != 1) {
+        ERR_clear_error ();
+        return err_set (err, ERR_INVALID, "private key %s: does not belong to certificate %s",
+                        id->path[FILE_KEY], id->path[FILE_CERT]);
+    }
+    if (principal_of_cert (leaf, &b->self, err) < 0)
+        return err_prefix (err, "certificate %s", id->path[FILE_CERT]);
+    b->server = make_ctx (id, b, true, err);
+    b->client = b->server ? make_ctx (id, b, false, err) : NULL;
+    return b->client ? 0 : ERR_INVALID;
+}
+
 static int bundle_load (struct tlsid *id, struct bundle *b, struct err *err)
 {
     memset (b, 0, sizeof (*b));
@@ -357,24 +376,7 @@ static int bundle_load (struct tlsid *id, struct bundle *b, struct err *err)
     b->key = read_key (id->path[FILE_KEY], &b->stat[FILE_KEY], err);
     if (!b->key)
         goto fail;
-    if (!(b->sigkey = sigkey_create (b->key))) {
-        err_set (err, ERR_NOMEM, "out of memory");
-        goto fail;
-    }
-    X509 *leaf = sk_X509_value (b->chain, 0);
-    if (X509_check_private_key (leaf, b->key) != 1) {
-        ERR_clear_error ();
-        err_set (err, ERR_INVALID, "private key %s: does not belong to certificate %s",
-                 id->path[FILE_KEY], id->path[FILE_CERT]);
-        goto fail;
-    }
-    if (principal_of_cert (leaf, &b->self, err) < 0) {
-        err_prefix (err, "certificate %s", id->path[FILE_CERT]);
-        goto fail;
-    }
-    b->server = make_ctx (id, b, true, err);
-    b->client = b->server ? make_ctx (id, b, false, err) : NULL;
-    if (!b->client)
+    if (bundle_complete (id, b, err) < 0)
         goto fail;
     return 0;
 
@@ -400,6 +402,57 @@ struct tlsid *tlsid_create (const struct tlsid_config *config, struct err *err)
     }
     if (bundle_load (id, &id->now, &local) < 0) {
         err_set (err, local.code, "%s", local.text);
+        tlsid_destroy (id);
+        return NULL;
+    }
+    return id;
+}
+
+/* --- alone ---------------------------------------------------------------------------------- */
+
+/* Signed by its own key; good for as long as a process may run. */
+static X509 *own_cert (const struct principal *self, EVP_PKEY *key)
+{
+    enum { YEARS_S = 20 * 366 * 86400 };
+    char uri[PRINCIPAL_URI_MAX], san[PRINCIPAL_URI_MAX + 4] = "URI:";
+    X509 *cert = X509_new ();
+    X509_NAME *name = X509_NAME_new ();
+    strcat (san, principal_uri (self, uri));
+    X509_EXTENSION *ext = X509V3_EXT_conf_nid (NULL, NULL, NID_subject_alt_name, san);
+    bool good = cert && name && ext && X509_set_version (cert, 2) &&
+                ASN1_INTEGER_set (X509_get_serialNumber (cert), 1) &&
+                X509_NAME_add_entry_by_txt (name, "CN", MBSTRING_UTF8,
+                                            (const unsigned char *)self->name, -1, -1, 0) &&
+                X509_set_subject_name (cert, name) && X509_set_issuer_name (cert, name) &&
+                X509_gmtime_adj (X509_getm_notBefore (cert), -86400) &&
+                X509_gmtime_adj (X509_getm_notAfter (cert), YEARS_S) &&
+                X509_set_pubkey (cert, key) && X509_add_ext (cert, ext, -1) &&
+                X509_sign (cert, key, EVP_sha256 ()) > 0;
+
+    X509_EXTENSION_free (ext);
+    X509_NAME_free (name);
+    if (good)
+        return cert;
+    X509_free (cert);
+    return NULL;
+}
+
+struct tlsid *tlsid_create_alone (const struct principal *self, struct err *err)
+{
+    struct tlsid *id = calloc (1, sizeof (*id));
+    struct bundle *b = id ? &id->now : NULL;
+    X509 *cert = NULL;
+
+    if (b && (b->key = EVP_EC_gen ("P-256")) && (b->store = X509_STORE_new ()) &&
+        (b->memo = chainmemo_create ()) && (b->chain = sk_X509_new_null ()))
+        cert = own_cert (self, b->key);
+    if (!cert || !sk_X509_push (b->chain, cert)) {
+        X509_free (cert);
+        tlsid_destroy (id);
+        err_set (err, ERR_NOMEM, "out of memory");
+        return NULL;
+    }
+    if (bundle_complete (id, b, err) < 0) {
         tlsid_destroy (id);
         return NULL;
     }

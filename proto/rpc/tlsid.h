@@ -46,6 +46,9 @@ struct chainmemo;
 struct sigkey;
 
 struct tlsid *tlsid_create (const struct tlsid_config *config, struct err *err);
+/* Of a program that speaks with nobody but its own machine: a key of its own for as long as it runs, a certificate that
+ * nobody but it believes, no files. */
+struct tlsid *tlsid_create_alone (const struct principal *self, struct err *err);
 void tlsid_destroy (struct tlsid *id);
 /* Re-reads files whose mtime, size or inode changed; on failure what was loaded stays. New
  * connections use the new ones, the CRL also cuts connections that are open: see rpcserver. */

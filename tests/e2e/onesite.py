@@ -57,6 +57,7 @@ class OneSite:
         self.process = Process(name, self.state / "run" / f"{name}.process",
                                self.state / "log" / f"{name}.stderr")
         self.dir = self.state / name
+        self.alone = False
 
     def identity(self, kind, name):
         place = self.state / "id" / f"{kind}-{name}"
@@ -92,6 +93,14 @@ class OneSite:
                         f"SITECFG[{self.site}] SERVER=127.0.0.1:{port}\n")
         return path
 
+    def write_alone(self, text):
+        """A file of a cluster by itself: no authority, no certificate, no port; a client that knows the socket."""
+        self.alone = True
+        self.dir.mkdir(mode=0o711, exist_ok=True)
+        self.config.write_text(f"SOCKET {self.socket}\nSTATEDIR {self.dir}\nLOGFILE {self.log}\n" + text)
+        self.client.write_text(f"SITECFG[{self.site}] SOCKET={self.socket}\n")
+        self.client.chmod(0o644)
+
     def start(self, *options, **popen):
         self.port_file.unlink(missing_ok=True)
         self.process.start([self.programs["nui-local"], "--config", self.config, *options], **popen)
@@ -99,6 +108,8 @@ class OneSite:
         def ready():
             if self.process.died():
                 raise AssertionError(f"{self.name} ended: {self.words()}")
+            if self.alone:
+                return self.logged(" ready ")
             return self.port_file.exists() and self.port_file.read_text().strip()
         wait_for(f"{self.name} to listen", ready, 60, self.log)
 

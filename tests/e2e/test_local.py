@@ -2,6 +2,7 @@
 metascheduler; what is refused; nothing acknowledged is lost by a kill -9."""
 import json
 import os
+import subprocess
 import time
 import unittest
 import uuid
@@ -273,6 +274,53 @@ class Alone(SiteCase):
             ids = {submit(request, timeout=30).job_id for _ in range(3)}
         self.assertEqual(len(ids), 1)
         self.assertEqual([j["job_id"] for j in self.data(sim, "showq")["idle"]], list(ids))
+
+
+@unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs run as other accounts")
+class ByItself(SiteCase):
+    """One cluster, no grid: a maui.cfg with two lines more; no authority, no certificate, no port."""
+    POLICY = ("SERVERHOST head\nADMIN1 root\nSERVERMODE NORMAL\nRMPOLLINTERVAL 00:00:10\nDEFERTIME 0\n"
+              "QUEUETIMEWEIGHT 1\nBACKFILLPOLICY FIRSTFIT\nNODECFG[n[01-02]] PROCS=2\nCLASSCFG[short] PRIORITY=5\n")
+
+    def test_runs(self):
+        site = self.site("mine", "local")
+        site.write_alone(self.POLICY + f"JOBDIR {self.state}/jobs\n")
+        account, other = layout.account_of("alice"), layout.account_of("bob")
+        checked = subprocess.run([site.programs["nui-local"], "--config", site.config, "--check"], capture_output=True,
+                                 text=True, timeout=60)
+        self.assertEqual((checked.returncode, checked.stdout.strip()), (0, f"nui-local: {site.config} is good"), checked.stderr)
+        site.start()
+        self.assertTrue(site.logged(" ready ", "self=nui://local/site/local", "port=0"))
+        script = self.state / "job.sh"
+        script.write_text("#!/bin/sh\necho ran as $(id -un)\n")
+        script.chmod(0o755)
+        ident = self.ok(site, "msub", "-l", "nodes=1,walltime=0:10:00", "-q", "short", script, account=account).strip()
+        self.assertRegex(ident, r"^local\.\d+$")
+        self.ok(site, "showq", account=other)
+        wait_for("its end", lambda: self.data(site, "checkjob", ident)["job"]["state"] == "Completed", 60, site.log)
+        self.assertEqual(Path(f"{self.state}/jobs/{ident}/work/stdout").read_text(), f"ran as {account}\n")
+        self.refused(site, "changeparam", "RMPOLLINTERVAL", "30", code=3, says="for administrators", account=other)
+        # the file read again, and the daemon begun again: the same site, the same jobs
+        site.config.write_text(site.config.read_text() + "RESERVATIONDEPTH 3\n")
+        site.process.send(1)
+        wait_for("the reload", lambda: site.logged("configuration_taken"), 60, site.log)
+        site.stop()
+        site.log.rename(site.log.with_suffix(".first"))
+        site.start()
+        self.assertEqual(self.data(site, "checkjob", ident)["job"]["state"], "Completed")
+
+    def test_others_need_certificates(self):
+        """Whoever speaks with others says who he is: BANK, META, LISTEN make CA and its kin necessary again."""
+        site = self.site("more", "local")
+        for line, says in (("BANK h:1", "BANK needs CA, CRL, CERT, KEY and GRID"),
+                           ("META h:1\nGRIDMAP /dev/null\nBANK h:1", "BANK needs CA"),
+                           ("LISTEN 127.0.0.1:1", "CA is missing"), ("KEY k.pem", "CERT is missing")):
+            site.write_alone(self.POLICY + line + "\n")
+            for options in (["--check"], []):
+                done = subprocess.run([site.programs["nui-local"], "--config", site.config, *options], capture_output=True,
+                                      text=True, timeout=60)
+                self.assertEqual(done.returncode, 1, line)
+                self.assertIn(says, done.stderr, line)
 
 
 if __name__ == "__main__":

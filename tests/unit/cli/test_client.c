@@ -137,11 +137,23 @@ static void picks_the_site (void **state)
     cli_context_destroy (ctx);
 }
 
+/* The socket of a cluster by itself needs no grid. */
+static void by_itself (void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct cli_context *ctx = with ("SITECFG[mine] SOCKET=/run/nui.sock\n");
+    assert_string_equal (cli_grid (ctx, &err), "local");
+    assert_string_equal (cli_site_name (ctx, NULL, &err), "mine");
+    cli_context_destroy (ctx);
+}
+
 static void bad_files (void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
         {"", "GRID is missing"},
+        {"SITECFG[a] SERVER=h:1 SOCKET=/s\n", "GRID is missing"},
         {"GRID g\nMETTA x:1\n", "line 2: unknown parameter METTA, did you mean META?"},
         {"GRID g\nMETA h:1 h\n", "META: 'h': wanted host:port, several with blanks between"},
         {"GRID g\nMETA h:1,i:2\n", "META: 'h:1,i:2': wanted host:port"},
@@ -197,6 +209,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown (finds_the_file, setup, teardown),
         cmocka_unit_test_setup_teardown (picks_the_site, setup, teardown),
+        cmocka_unit_test_setup_teardown (by_itself, setup, teardown),
         cmocka_unit_test_setup_teardown (bad_files, setup, teardown),
         cmocka_unit_test (exit_codes),
     };
