@@ -17,6 +17,26 @@ int site_admin (struct cli_context *ctx, const char *site, const char *method, c
                            SITE_CALL_TIMEOUT_S * US_PER_S, idempotent, reply_out, err);
 }
 
+int site_taken (struct cli_context *ctx, const struct cli_said *said,
+                const struct cli_option *option, ProtobufCMessage *request, struct err *err)
+{
+    (void)ctx, (void)said, (void)option, (void)request, (void)err; /* says whom to ask */
+    return 0;
+}
+
+/* A change that was lost on its way is not sent again: it could be made twice. */
+static ProtobufCMessage *service_call (struct cli_context *ctx, const struct cli_said *said,
+                                       const char *method, const ProtobufCMessage *request,
+                                       struct err *err)
+{
+    ProtobufCMessage *reply = NULL;
+    return site_admin (ctx, said_text (said, "site"), method, request, false, &reply, err) < 0
+               ? NULL
+               : reply;
+}
+
+const struct cli_service site_service = {&nui__local__v1__admin__descriptor, service_call};
+
 int site_time (struct cli_context *ctx, const char *site, const char *text, time_us *out,
                struct err *err)
 {

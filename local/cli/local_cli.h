@@ -21,6 +21,7 @@
 #include "proto/base/arena.h"
 #include "proto/base/strbuf.h"
 #include "proto/cli/options.h"
+#include "proto/cli/request.h"
 #include "proto/cli/table.h"
 #include "proto/nui/v1/admin.pb-c.h"
 
@@ -32,6 +33,15 @@ enum { SITE_CALL_TIMEOUT_S = 30 };
         "site", 0, CLI_OPT_STRING, "NAME", "another cluster than the one of nui.cfg",              \
             offsetof (args, site)                                                                  \
     }
+
+/* The same for a command of forms, whose calls go to the Admin service of that site. */
+#define SITE_SAID                                                                                  \
+    {                                                                                              \
+        "site", 0, CLI_OPT_STRING, "NAME", "another cluster than the one of nui.cfg",              \
+            .take = site_taken                                                                     \
+    }
+cli_take site_taken;
+extern const struct cli_service site_service;
 
 /* A unary call to the site's Admin service. site: --site or NULL. */
 int site_admin (struct cli_context *ctx, const char *site, const char *method, const void *request,

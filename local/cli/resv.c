@@ -2,54 +2,81 @@
 #include <string.h>
 
 #include "local/cli/local_cli.h"
+#include "proto/cli/message.h"
 
 /* --- setres --------------------------------------------------------------------------------- */
 
-struct setres_args {
-    const char *user, *group, *account, *class, *qos, *jobattr, *jobduration, *jobprocs;
-    const char *name, *features, *resources, *flags, *owner, *partition, *charge, *site;
-    const char *start, *end;
-    duration_us duration;
-    uint64_t tpn;
-};
+/* A moment by the site's schedule, into the field called like the option. */
+static int take_moment (struct cli_context *ctx, const struct cli_said *said,
+                        const struct cli_option *option, ProtobufCMessage *request, struct err *err)
+{
+    time_us at;
+    int rc = site_time (ctx, said_text (said, "site"), said_value (said, option)->text, &at, err);
+    if (rc == 0 && at != TIME_US_MAX)
+        message_set_integer (request, message_field (request->descriptor, option->name), at);
+    return rc;
+}
 
-#define AT(field) offsetof (struct setres_args, field)
+static int take_length (struct cli_context *ctx, const struct cli_said *said,
+                        const struct cli_option *option, ProtobufCMessage *request, struct err *err)
+{
+    (void)ctx, (void)err;
+    if (said_value (said, option)->number != TIME_US_MAX)
+        ((Nui__Local__V1__SetResRequest *)request)->duration_us =
+            said_value (said, option)->number;
+    return 0;
+}
+
+/* Maui has a letter for classes and one for queues, which are the same. */
+static int take_classes (struct cli_context *ctx, const struct cli_said *said,
+                         const struct cli_option *option, ProtobufCMessage *request,
+                         struct err *err)
+{
+    Nui__Local__V1__SetResRequest *r = (Nui__Local__V1__SetResRequest *)request;
+    (void)ctx, (void)err;
+    r->classes = arena_printf (said->arena, "%s%s%s", r->classes, *r->classes ? "," : "",
+                               said_value (said, option)->text);
+    return 0;
+}
+
 static const struct cli_option setres_options[] = {
     {"user", 'u', CLI_OPT_STRING, "LIST",
      "who may use it: bob:john, steve= (neutral), bill- (only if nothing else is free), !eve (never), "
      "*jim (always required)",
-     AT (user)},
-    {"account", 'a', CLI_OPT_STRING, "LIST", "likewise, accounts", AT (account)},
-    {"charge", 'c', CLI_OPT_STRING, "ACCOUNT[:USER]",
-     "who pays for what it keeps idle (default: its owner, or you)", AT (charge)},
-    {"class", 0, CLI_OPT_STRING, "LIST", "likewise, classes", AT (class)},
-    {"duration", 'd', CLI_OPT_DURATION, "TIME", "or its length: [[D:]HH:]MM:SS", AT (duration)},
-    {"end", 'e', CLI_OPT_STRING, "TIME", "its end", AT (end)},
-    {"features", 'f', CLI_OPT_STRING, "LIST", "tasks on nodes with these", AT (features)},
-    {"group", 'g', CLI_OPT_STRING, "LIST", "likewise, groups", AT (group)},
-    {"job-attribute", 0, CLI_OPT_STRING, "LIST",
-     "GRID, COALLOCATED, PREEMPTEE, PREEMPTOR, INTERACTIVE, RESTARTABLE", AT (jobattr)},
-    {"job-duration", 0, CLI_OPT_STRING, "TIME",
-     "jobs of at most so long (<, <=, >, >=, == before it)", AT (jobduration)},
-    {"job-procs", 0, CLI_OPT_STRING, "N", "jobs of at most so many processors", AT (jobprocs)},
-    {"name", 'n', CLI_OPT_STRING, "NAME", "its name begins so (default: whom it is for)",
-     AT (name)},
-    {"owner", 'o', CLI_OPT_STRING, "KIND:NAME", "whose it is: USER:bob", AT (owner)},
-    {"partition", 'p', CLI_OPT_STRING, "NAME", "nodes of this partition", AT (partition)},
-    {"qos", 'q', CLI_OPT_STRING, "LIST", "likewise, QoS", AT (qos)},
-    {"resources", 'r', CLI_OPT_STRING, "LIST",
-     "of a task: PROCS:1,MEM:512; PROCS:-1 is a whole node", AT (resources)},
+     .field = "users"},
+    {"group", 'g', CLI_OPT_STRING, "LIST", "likewise, groups", .field = "groups"},
+    {"account", 'a', CLI_OPT_STRING, "LIST", "likewise, accounts", .field = "accounts"},
+    {"class", 'c', CLI_OPT_STRING, "LIST", "likewise, classes", .take = take_classes},
+    {"queue", 'q', CLI_OPT_STRING, "LIST", "the same as --class", .take = take_classes},
+    {"qos", 'Q', CLI_OPT_STRING, "LIST", "likewise, QoS"},
+    {"charge", 'A', CLI_OPT_STRING, "ACCOUNT[:USER]",
+     "who pays for what it keeps idle (default: its owner, or you)"},
     {"start", 's', CLI_OPT_STRING, "TIME", "14:30, 17:00_04/14, +2:00:00 (default: now)",
-     AT (start)},
-    {"tpn", 0, CLI_OPT_COUNT, "N", "tasks per node", AT (tpn), 1, 1 << 20},
+     .take = take_moment},
+    {"end", 'e', CLI_OPT_STRING, "TIME", "its end", .take = take_moment},
+    {"duration", 'd', CLI_OPT_DURATION, "TIME", "or its length: [[D:]HH:]MM:SS",
+     .take = take_length},
+    {"name", 'n', CLI_OPT_STRING, "NAME", "its name begins so (default: whom it is for)"},
+    {"features", 'f', CLI_OPT_STRING, "LIST", "tasks on nodes with these"},
+    {"resources", 'r', CLI_OPT_STRING, "LIST",
+     "of a task: PROCS:1,MEM:512; PROCS:-1 is a whole node"},
+    {"tpn", 0, CLI_OPT_COUNT, "N", "tasks per node", .field = "tasks_per_node", .min = 1,
+     .max = 1 << 20},
+    {"partition", 'p', CLI_OPT_STRING, "NAME", "nodes of this partition"},
+    {"owner", 'o', CLI_OPT_STRING, "KIND:NAME", "whose it is: USER:bob"},
+    {"job-attribute", 0, CLI_OPT_STRING, "LIST",
+     "GRID, COALLOCATED, PREEMPTEE, PREEMPTOR, INTERACTIVE, RESTARTABLE",
+     .field = "job_attributes"},
+    {"job-duration", 0, CLI_OPT_STRING, "TIME",
+     "jobs of at most so long (<, <=, >, >=, == before it)", .field = "job_duration"},
+    {"job-procs", 0, CLI_OPT_STRING, "N", "jobs of at most so many processors",
+     .field = "job_procs"},
     {"flags", 'x', CLI_OPT_STRING, "LIST",
      "SINGLEUSE, BYNAME, META, PREEMPTEE, TIMEFLEX, SPACEFLEX, DEDICATEDNODE, DEDICATEDRESOURCE, FORCE, "
-     "OWNERPREEMPT, SHARED",
-     AT (flags)},
-    SITE_OPTION (struct setres_args),
+     "OWNERPREEMPT, SHARED"},
+    SITE_SAID,
     {0},
 };
-#undef AT
 
 void setres_text (const Nui__Local__V1__SetResReply *r, struct strbuf *out)
 {
@@ -96,69 +123,39 @@ static int setres_print (struct cli_context *ctx, const Nui__Local__V1__SetResRe
     return rc;
 }
 
-static int setres_run (struct cli_context *ctx, int argc, char **argv)
+static int setres_run (struct cli_context *ctx, const struct cli_said *said)
 {
-    struct setres_args args = {0};
-    struct cli_operands operands;
-    struct err err = {0};
-    Nui__Local__V1__SetResRequest request = NUI__LOCAL__V1__SET_RES_REQUEST__INIT;
-    Nui__Local__V1__SetResReply *reply = NULL;
-    int exit_code;
-    if (!cli_options (ctx, setres_options, 0, &args, argc, argv, &operands, &exit_code))
-        return exit_code;
-    if (operands.count != 1)
-        return cli_usage ("setres", "say which nodes: ALL, a host list, TASKS==n or TASKS>=n");
-    if (args.end && args.duration)
+    int code = CLI_OK;
+    if (said_given (said, "end") && said_given (said, "duration"))
         return cli_usage ("setres", "say an end or a duration, not both");
-    const struct {
-        const char *value;
-        char **field;
-    } text[] = {
-        {args.user, &request.users},
-        {args.group, &request.groups},
-        {args.account, &request.accounts},
-        {args.class, &request.classes},
-        {args.qos, &request.qos},
-        {args.jobattr, &request.job_attributes},
-        {args.jobduration, &request.job_duration},
-        {args.jobprocs, &request.job_procs},
-        {args.name, &request.name},
-        {args.features, &request.features},
-        {args.resources, &request.resources},
-        {args.flags, &request.flags},
-        {args.owner, &request.owner},
-        {args.partition, &request.partition},
-        {args.charge, &request.charge},
-    };
-    for (size_t i = 0; i < sizeof text / sizeof *text; i++)
-        if (text[i].value)
-            *text[i].field = (char *)text[i].value;
-    request.expression = operands.item[0];
-    if ((args.start && site_time (ctx, args.site, args.start, &request.start_us, &err) != 0) ||
-        (args.end && site_time (ctx, args.site, args.end, &request.end_us, &err) != 0))
-        return cli_usage ("setres", "%s", err.text);
-    if (request.end_us == TIME_US_MAX)
-        request.end_us = 0;
-    request.duration_us = args.duration == TIME_US_MAX ? 0 : args.duration;
-    request.tasks_per_node = (uint32_t)args.tpn;
-    if (site_admin (ctx, args.site, "SetRes", &request, false, &reply, &err) < 0)
-        return cli_fail ("setres", &err);
-    exit_code = setres_print (ctx, reply);
-    nui__local__v1__set_res_reply__free_unpacked (reply, NULL);
-    return exit_code;
+    ProtobufCMessage *request = cli_request (ctx, said, &code);
+    ProtobufCMessage *reply = request ? cli_answer (ctx, said, request, &code) : NULL;
+    if (!reply)
+        return code;
+    code = setres_print (ctx, (const Nui__Local__V1__SetResReply *)reply);
+    protobuf_c_message_free_unpacked (reply, NULL);
+    return code;
 }
+
+static const struct cli_form setres_forms[] = {
+    {"EXPRESSION [-u LIST] [-g LIST] [-a LIST] [-c LIST] [-q LIST] [-Q LIST] [-A ACCOUNT] "
+     "[-s TIME] [-e TIME] [-d TIME] [-n NAME] [-f LIST] [-r LIST] [--tpn N] [-p NAME] [-o KIND:NAME] "
+     "[--job-attribute LIST] [--job-duration TIME] [--job-procs N] [-x LIST] [--site NAME]",
+     setres_run, .method = "SetRes"},
+    {0}};
 
 const struct cli_command setres_command = {
     .name = "setres",
     .group = CLI_CLUSTER,
     .summary = "reserve nodes or tasks for some, for a time",
-    .run = setres_run,
-    .help = "nui setres [options] ALL | HOSTS | TASKS==N | TASKS>=N",
+    .forms = setres_forms,
+    .service = &site_service,
     .text =
-        "HOSTS is a list like node[001-128] or node[AB],gpu7, or a regular expression; named hosts are\n"
-        "reserved whatever runs there, tasks where there is room. What is promised to co-allocated jobs\n"
-        "is never taken. Without an end the reservation stays until releaseres. An empty access list\n"
-        "keeps everybody out. For ADMIN1 and ADMIN2.",
+        "EXPRESSION is ALL, HOSTS, TASKS==N or TASKS>=N. HOSTS is a list like node[001-128] or\n"
+        "node[AB],gpu7, or a regular expression; named hosts are reserved whatever runs there, tasks\n"
+        "where there is room. What is promised to co-allocated jobs is never taken. Without an end the\n"
+        "reservation stays until releaseres. An empty access list keeps everybody out. For ADMIN1 and\n"
+        "ADMIN2.",
     .options = setres_options,
     .example = "nui setres -s 14:30 -d 4:00:00 'node[AB]'\n"
                "nui setres -u john:sam -f fast -s 17:00_04/14 TASKS==20",

@@ -382,10 +382,10 @@ JobList:  {one}
     def test_reservation_charge(self):
         """Idle processors are charged, those of a job inside are not; nothing is lost with the daemon."""
         self.nui(layout.OPERATOR, "site", "modify", "alpha", "--claims", "yes")
-        self.refused("setres", "-c", "phys:stranger", "alpha01", code=5,
+        self.refused("setres", "-A", "phys:stranger", "alpha01", code=5,
                      says="user stranger, whom the grid map does not have")
-        self.refused("setres", "-c", "phys", "alpha01", code=5, says="say ACCOUNT:USER")  # root
-        self.here("setres", "-c", f"phys:{self.account}", "-u", self.account, "-n", "keep", "alpha01")
+        self.refused("setres", "-A", "phys", "alpha01", code=5, says="say ACCOUNT:USER")  # root
+        self.here("setres", "-A", f"phys:{self.account}", "-u", self.account, "-n", "keep", "alpha01")
         self.assertIn(f"    Charge: phys:{self.account}\n", self.here("diagnose", "-r").stdout)
         self.assertEqual([r["charge"] for r in self.data("diagnose", "-r") if r["type"] == "User"],
                          [f"phys:{self.account}"])
