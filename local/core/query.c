@@ -20,7 +20,7 @@ static struct timeline *timeline_of_queue (struct cluster *c, time_us now)
 {
     struct asked_last *last = &c->asked;
     if (!last->arena || last->settled != c->settled || last->classes != classes (c) ||
-        last->uses == QUESTIONS_MAX || !timeline_forward (last->timeline, now)) {
+        last->uses >= QUESTIONS_MAX || !timeline_forward (last->timeline, now)) {
         if (!last->arena)
             last->arena = arena_create (0);
         arena_reset (last->arena);
@@ -231,6 +231,118 @@ int query_intervals (struct cluster *c, const struct query *q, time_us now, uint
     *out = into.list;
     *count_out = into.count;
     return 0;
+}
+
+/* --- several together ----------------------------------------------------------------------- */
+
+/* A question under way: of each member what is asked and where it was put. */
+struct together {
+    const struct query_member *member;
+    struct asked *asked;
+    struct allocation *place;
+    uint32_t looked;
+    struct timeline *tl;
+    struct arena *arena;
+    uint64_t work, each; /* done; of one member at one moment */
+};
+
+/* How many of the first fit when the common moment is `at`. Leaves the timeline as it was. */
+static uint32_t together_fit (struct together *t, time_us at)
+{
+    uint32_t fit = 0;
+
+    while (fit < t->looked) {
+        const struct query_member *m = &t->member[fit];
+        time_us start = time_add (at, m->offset);
+        t->work += t->each;
+        if (!timeline_choose (t->tl, t->arena, &t->asked[fit].w, start, m->query.duration,
+                              CHOICE_POLICY, &t->place[fit]))
+            break;
+        timeline_take (t->tl, &t->asked[fit].w, &t->place[fit], start,
+                       time_add (start, m->query.duration), 1);
+        fit++;
+    }
+    for (uint32_t i = fit; i-- > 0;) {
+        time_us start = time_add (at, t->member[i].offset);
+        timeline_take (t->tl, &t->asked[i].w, &t->place[i], start,
+                       time_add (start, t->member[i].query.duration), -1);
+    }
+    return fit;
+}
+
+/* The next common moment at which that may be another number. */
+static time_us together_next (struct together *t, uint32_t bounds, time_us at)
+{
+    time_us next = TIME_US_MAX;
+
+    for (uint32_t i = 0; i < t->looked; i++) {
+        time_us bound = timeline_next_bound (t->tl, bounds, time_add (at, t->member[i].offset),
+                                             t->member[i].query.duration);
+        t->work += bounds / 8;
+        if (bound != TIME_US_MAX && bound - t->member[i].offset < next)
+            next = bound - t->member[i].offset;
+    }
+    return next;
+}
+
+static void together_sweep (struct together *t, time_us from, time_us until, uint32_t enough,
+                            uint32_t room, struct query_set *out)
+{
+    uint32_t bounds = timeline_bounds (t->tl), last = UINT32_MAX;
+    time_us at = from;
+
+    out->until = until;
+    while (at <= until) {
+        uint32_t fit = together_fit (t, at);
+        time_us next = together_next (t, bounds, at), end = next > until ? until : next - 1;
+        bool more = fit > 0 && fit != last;
+        if (fit > 0 && fit == last)
+            out->step[out->count - 1].end = end;
+        if (more && (out->count == room || (enough == 0 && fit == t->looked))) {
+            out->until = at - 1;
+            return;
+        }
+        if (more) {
+            out->step[out->count++] = (struct query_step){at, end, fit};
+            enough -= fit == t->looked;
+        }
+        last = fit;
+        at = end == INT64_MAX ? INT64_MAX : end + 1;
+        if (end >= until)
+            return;
+        if (t->work >= QUERY_SET_WORK) {
+            out->until = end;
+            return;
+        }
+    }
+}
+
+int query_set (struct cluster *c, const struct query_member *member, uint32_t count, time_us from,
+               time_us until, uint32_t enough, time_us now, struct arena *arena,
+               struct query_set *out, struct err *err)
+{
+    enum { STEPS_MAX = 256 };
+    struct together t = {.member = member, .arena = arena};
+    uint32_t asked = 0;
+    int rc = 0;
+
+    *out = (struct query_set){.step = arena_array (arena, STEPS_MAX, sizeof *out->step)};
+    t.asked = arena_array (arena, count + 1, sizeof *t.asked);
+    t.place = arena_array (arena, count + 1, sizeof *t.place);
+    for (; rc == 0 && asked < count; asked += rc == 0)
+        rc = ask (c, &member[asked].query, now, arena, &t.asked[asked], err);
+    if (rc == 0) {
+        t.tl = timeline_of_queue (c, now < c->now ? c->now : now);
+        t.each = c->node_count + 64;
+        t.looked = QUERY_SET_WORK / t.each < count ? (uint32_t)(QUERY_SET_WORK / t.each) : count;
+        t.looked = t.looked < 2 && count >= 2 ? 2 : t.looked;
+        out->looked = t.looked;
+        together_sweep (&t, from, until, enough, STEPS_MAX, out);
+        c->asked.uses += (uint32_t)(t.work / t.each) / 4;
+    }
+    for (uint32_t i = 0; i < asked; i++)
+        answered (c, &member[i].query, &t.asked[i]);
+    return rc;
 }
 
 /* --- windows and tables --------------------------------------------------------------------- */

@@ -52,6 +52,29 @@ int query_intervals (struct cluster *cluster, const struct query *query, time_us
                      struct arena *arena, struct interval **out, uint32_t *count_out,
                      struct err *err);
 
+/* Several that start at one common moment, each so long after it. */
+struct query_member {
+    struct query query; /* its from and until are not looked at */
+    duration_us offset;
+};
+struct query_step {
+    time_us begin, end; /* of the common moment; end inclusive */
+    uint32_t members;   /* > 0: so many of the first fit together then */
+};
+struct query_set {
+    struct query_step *step; /* ascending, disjoint; where there is none nothing fits */
+    uint32_t count;
+    uint32_t looked; /* the first so many members were looked at */
+    time_us until;   /* after that nothing was looked at */
+};
+/* How many of the members, taken in their order as one PREPARE after the other would take them, fit together when the
+ * common moment is `from` or later, up to `until`. Ends sooner after `enough` spans at which all fit, or
+ * QUERY_SET_WORK nodes looked at: O(that), and one moment of the first two members at least. */
+enum { QUERY_SET_WORK = 200000 };
+int query_set (struct cluster *cluster, const struct query_member *member, uint32_t count,
+               time_us from, time_us until, uint32_t enough, time_us now, struct arena *arena,
+               struct query_set *out, struct err *err);
+
 /* Backfill windows now: for each distinct time until which something stays free, what is free that
  * long (nested, overlapping), shortest and widest first. */
 struct window {

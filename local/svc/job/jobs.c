@@ -159,7 +159,8 @@ static int query_answer (struct svc *svc, const Nui__Local__V1__QueryRequest *r,
             reply->nodes++;
     if (w.until < w.from)
         return 0; /* the window is over */
-    return intervals_fill (svc, spec, w, now, reply, err);
+    rc = intervals_fill (svc, spec, w, now, reply, err);
+    return rc == 0 && r->n_others ? together_fill (svc, r, spec, w.from, w.until, reply, err) : rc;
 }
 
 /* A question that waits for the sizes of files. The request is valid until the call is finished. */

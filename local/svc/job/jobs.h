@@ -17,6 +17,11 @@ struct svc_stray {
 
 enum { QUERY_INTERVALS_MAX = 256 };
 
+/* Of the component and those that are to start with it: how many, in that order, fit at one moment between
+ * the two, of which the first is not before reply->now_us. ERR_INVALID, ERR_LIMIT, ERR_NOT_FOUND, ERR_DENIED. */
+int together_fill (struct svc *svc, const Nui__Local__V1__QueryRequest *r,
+                   const struct jobspec *spec, time_us from, time_us until,
+                   Nui__Local__V1__QueryReply *reply, struct err *err);
 void jobs_query (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void jobs_submit (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void jobs_job (void *self, struct rpccall *call, const ProtobufCMessage *request);

@@ -455,6 +455,20 @@ int jobspec_verify_counted (struct svc *svc, const Nui__Common__V1__Envelope *en
     return rc != 0 ? rc : jobspec_admit (svc, true, out, err);
 }
 
+int jobspec_sibling (struct svc *svc, const struct jobspec *of, const char *component,
+                     uint32_t shape, struct jobspec *out, struct err *err)
+{
+    *out = *of;
+    out->req_count = out->licence_count = out->procs = out->core_flags = 0;
+    out->memory_mb = 0;
+    out->never_fits = false;
+    int rc = component_find (out, component, shape, err);
+    if (rc == 0 && !site_allowed (svc, out->component))
+        rc = err_set (err, ERR_DENIED, "the job does not allow component %.60s at site %s",
+                      out->component->name, svc->site);
+    return rc != 0 ? rc : component_convert (svc, out, err);
+}
+
 int jobspec_fresh (const struct jobspec *spec, struct err *err)
 {
     int rc = jobcheck_times (spec->job, *spec->submitter != 0, clock_now_us (), err);

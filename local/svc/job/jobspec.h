@@ -51,6 +51,10 @@ int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope, 
 int jobspec_verify_counted (struct svc *svc, const Nui__Common__V1__Envelope *envelope,
                             const char *meta, const char *component, uint32_t shape, char **licence,
                             size_t licence_count, struct jobspec *out, struct err *err);
+/* Another component of the same job, of whom is known what `of` knows; what it points to is of's: not to be
+ * freed, and no component twice. ERR_INVALID, ERR_NOT_FOUND, ERR_DENIED. */
+int jobspec_sibling (struct svc *svc, const struct jobspec *of, const char *component,
+                     uint32_t shape, struct jobspec *out, struct err *err);
 /* It starts when its metascheduler says so, not when it has come to the front of the queue. */
 bool jobspec_is_reserved (const struct jobspec *spec);
 /* Without a signature, as an account of this machine: checked but for who asks. ERR_INVALID. */

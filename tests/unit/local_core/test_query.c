@@ -101,6 +101,51 @@ static void test_hold (void **state)
     scene_free (&s);
 }
 
+/* Each alone could start now; together they are counted one after the other, and nothing stays taken. */
+static void test_together (void **state)
+{
+    struct scene s;
+    struct req two = scene_req (2, 1, 0);
+    struct query_member member[3];
+    struct query_set set;
+    struct slot slot;
+
+    (void)state;
+    busy (&s);
+    for (int i = 0; i < 3; i++)
+        member[i] = (struct query_member){.query = ask (&two, 50)};
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal (
+            query_set (s.c, member, 3, 10 * S, 1000 * S, 4, 10 * S, s.arena, &set, &s.err), 0);
+        assert_int_equal (set.looked, 3);
+        assert_int_equal (set.until, 1000 * S);
+        assert_int_equal (set.count, 2); /* two until job 1 ends, then all three */
+        assert_int_equal (set.step[0].begin, 10 * S);
+        assert_int_equal (set.step[0].end, 100 * S - 1);
+        assert_int_equal (set.step[0].members, 2);
+        assert_int_equal (set.step[1].begin, 100 * S);
+        assert_int_equal (set.step[1].end, 1000 * S);
+        assert_int_equal (set.step[1].members, 3);
+    }
+    /* The third begins when job 1 has ended, if the common moment is 10 s or later. */
+    member[2].offset = 90 * S;
+    assert_int_equal (query_set (s.c, member, 3, 0, 1000 * S, 1, 0, s.arena, &set, &s.err), 0);
+    assert_int_equal (set.step[0].begin, 0); /* the others have ended by then */
+    assert_int_equal (set.step[0].members, 3);
+    member[2].offset = 40 * S;
+    assert_int_equal (query_set (s.c, member, 3, 0, 1000 * S, 1, 0, s.arena, &set, &s.err), 0);
+    assert_int_equal (set.step[0].members, 2);
+    assert_int_equal (set.step[0].end, 60 * S - 1);
+    assert_int_equal (set.step[1].members, 3);
+    /* So many spans at which all fit are enough. */
+    assert_int_equal (query_set (s.c, member, 1, 0, 1000 * S, 1, 0, s.arena, &set, &s.err), 0);
+    assert_int_equal (set.count, 1);
+    struct query four = ask (&(struct req){.tasks = 4, .task = two.task}, 10);
+    assert_int_equal (query_earliest (s.c, &four, 10 * S, s.arena, &slot, &s.err), 0);
+    assert_int_equal (slot.start, 10 * S);
+    scene_free (&s);
+}
+
 /* A firm reservation starts the job that names it, at its start, and is used up. */
 static void test_firm (void **state)
 {
@@ -298,6 +343,7 @@ int main (void)
         cmocka_unit_test (test_hosts_after_more_nodes),
         cmocka_unit_test (test_earliest),
         cmocka_unit_test (test_hold),
+        cmocka_unit_test (test_together),
         cmocka_unit_test (test_firm),
         cmocka_unit_test (test_windows),
         cmocka_unit_test (test_table),

@@ -522,7 +522,6 @@ Nui__Common__V1__Envelope *job_envelope (struct site *s, const struct job_make *
     const char *signer = make->signer ? make->signer : "alice";
     Nui__Common__V1__Job job = NUI__COMMON__V1__JOB__INIT;
     Nui__Common__V1__Component component = NUI__COMMON__V1__COMPONENT__INIT;
-    Nui__Common__V1__Component *components[] = {&component};
     Nui__Common__V1__Req req = NUI__COMMON__V1__REQ__INIT;
     Nui__Common__V1__Req *reqs[] = {&req};
     char *features[] = {(char *)make->feature};
@@ -540,7 +539,6 @@ Nui__Common__V1__Envelope *job_envelope (struct site *s, const struct job_make *
     job.expires_us = job.created_us + (make->expires_in ? make->expires_in : 3600 * US_PER_S);
     job.account = (char *)(make->account ? make->account : "chem");
     job.n_components = 1;
-    job.components = components;
     component.name = (char *)(make->component ? make->component : "main");
     component.n_reqs = 1;
     component.reqs = reqs;
@@ -565,6 +563,15 @@ Nui__Common__V1__Envelope *job_envelope (struct site *s, const struct job_make *
     job.array_limit = make->array_limit;
     req.n_features = make->feature ? 1 : 0;
     req.features = features;
+    static char twin_name[3][8] = {"twin0", "twin1", "twin2"};
+    Nui__Common__V1__Component twin[3], *all[4] = {&component, &twin[0], &twin[1], &twin[2]};
+    assert_true (make->twins <= 3);
+    for (uint32_t i = 0; i < make->twins; i++) {
+        twin[i] = component;
+        twin[i].name = twin_name[i];
+    }
+    job.n_components += make->twins;
+    job.components = all;
     size_t len = nui__common__v1__job__get_packed_size (&job);
     uint8_t *body = malloc (len);
     nui__common__v1__job__pack (&job, body);

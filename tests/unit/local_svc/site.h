@@ -112,6 +112,7 @@ struct job_make {
     bool held;
     const char *array; /* 16 bytes; NULL: none */
     uint32_t array_index, array_limit;
+    uint32_t twins; /* further components like the first, "twin0", "twin1" …: at most 3 */
 };
 /* A signed job. Free with envelope_free. */
 Nui__Common__V1__Envelope *job_envelope (struct site *s, const struct job_make *make);

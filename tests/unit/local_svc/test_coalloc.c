@@ -735,6 +735,60 @@ static void query_gives_intervals (void **state)
     done (&t);
 }
 
+/* Each of three could start now; of the whole set two, and all when what holds the site is over. */
+static void query_answers_for_sets (void **state)
+{
+    struct site *s = *state;
+    struct try t = {.transaction = 1, .in = 100 * US_PER_S, .make = {.tasks = 2}};
+    Nui__Local__V1__QueryRequest r = NUI__LOCAL__V1__QUERY_REQUEST__INIT;
+    Nui__Local__V1__QueryMember member[64], *members[64];
+    Nui__Local__V1__QueryReply *reply = NULL;
+    struct err err = {0};
+    char id[64];
+    site_start (s, "STARTGRACE 00:00:10");
+    prepare_yes (s, &t, id);
+    for (int i = 0; i < 64; i++) {
+        nui__local__v1__query_member__init (members[i] = &member[i]);
+        member[i].component = (char *)(i ? "twin1" : "twin0");
+    }
+    r.envelope = job_envelope (
+        s, &(struct job_make){.script = "", .component = "left", .tasks = 2, .twins = 3});
+    r.component = (char *)"left";
+    r.others = members;
+    r.n_others = 2;
+    member[2].component = (char *)"twin2";
+    for (uint32_t others = 2; others <= 3; others++) {
+        r.n_others = others;
+        assert_int_equal (site_call (s->as_meta, "Query", &r, &reply, NULL), 0);
+        assert_true (reply->feasible);
+        assert_int_equal (reply->together_looked, others + 1);
+        assert_true (reply->together[0]->begin_us <= reply->now_us);
+        if (others == 2) { /* six processors: there are so many beside the slot, too */
+            assert_int_equal (reply->n_together, 1);
+            assert_int_equal (reply->together[0]->members, 3);
+        } else {
+            assert_int_equal (reply->n_together, 3);
+            assert_int_equal (reply->together[0]->members, 4);
+            assert_true (llabs (reply->together[0]->end_us - (t.slot - 70 * US_PER_S)) < 1000);
+            assert_int_equal (reply->together[1]->members, 3);
+            assert_true (llabs (reply->together[2]->begin_us - (t.slot + 70 * US_PER_S)) < 1000);
+            assert_int_equal (reply->together[2]->members, 4);
+        }
+        free_message (reply);
+    }
+    member[2].component = (char *)"twin1";
+    assert_int_equal (site_call (s->as_meta, "Query", &r, &reply, &err), ERR_INVALID);
+    assert_non_null (strstr (err.text, "twin1 is asked for twice"));
+    member[2].component = (char *)"nobody";
+    assert_int_not_equal (site_call (s->as_meta, "Query", &r, &reply, &err), 0);
+    assert_non_null (strstr (err.text, "no component nobody"));
+    r.n_others = 64;
+    assert_int_not_equal (site_call (s->as_meta, "Query", &r, &reply, &err), 0);
+    assert_non_null (strstr (err.text, "at most 63"));
+    envelope_free (r.envelope);
+    done (&t);
+}
+
 static bool part_runs_alone (struct site *s, void *arg)
 {
     return s->charges == 1 && site_told (s, arg) == STATE (RUNNING) && s->report &&
@@ -965,6 +1019,7 @@ int main (void)
         T (ports_are_unique_and_free),
         T (forged_is_refused_by_the_site),
         T (query_gives_intervals),
+        T (query_answers_for_sets),
         T (slot_right_after_a_stubborn_job),
         T (slot_of_a_job_that_waits_for_the_bank),
         T (storm_of_kills),
