@@ -274,6 +274,7 @@ struct metad_config *metad_config_read (struct conf *conf, struct err *err)
         .start_margin = 250 * MS,
         .backoff_max = 10 * US_PER_S,
         .wait_site_down = 4 * US_PER_S,
+        .wait_slot = 60 * US_PER_S,
         .resend_first = 100 * MS,
         .resend_max = 5 * US_PER_S,
         .age_unit = 60 * US_PER_S,

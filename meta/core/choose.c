@@ -11,9 +11,10 @@
 /* One bound of a shifted interval. At one moment begins come before ends (ends are inclusive). */
 struct edge {
     time_us at;
-    uint32_t offer;
+    uint32_t offer; /* NO_OFFER: a set of parts may fit from then on */
     bool begin;
 };
+enum { NO_OFFER = UINT32_MAX };
 
 struct sweep {
     const struct choose_problem *problem;
@@ -28,6 +29,9 @@ struct sweep {
     uint32_t *open; /* per offer: intervals of it that cover the present moment */
     uint32_t part_open[CHOOSE_PARTS_MAX];
     uint32_t parts_covered;
+    uint32_t *fits; /* per set: how many members fit at the present moment */
+    uint32_t twin
+        [CHOOSE_PARTS_MAX]; /* the last part before that has the same offers; UINT32_MAX: none */
 };
 
 static int edge_compare (const void *pa, const void *pb)
@@ -113,6 +117,13 @@ static void sweep_fill (struct sweep *sweep, bool part_possible[CHOOSE_PARTS_MAX
             part_possible[offer->part] = true;
         }
     }
+    for (uint32_t k = 0; k < problem->set_count; k++) {
+        const struct choose_set *set = &problem->set[k];
+        for (uint32_t i = 0; i < set->step_count; i++)
+            sweep->edge[n++] = (struct edge){set->step[i].begin, NO_OFFER, true};
+        if (set->until < INT64_MAX)
+            sweep->edge[n++] = (struct edge){set->until + 1, NO_OFFER, true};
+    }
     sweep->edge_count = n;
     if (n)
         qsort (sweep->edge, n, sizeof *sweep->edge, edge_compare);
@@ -167,6 +178,7 @@ static bool total_better (enum choose_prefer prefer, struct total a, struct tota
 struct assign {
     struct sweep *sweep;
     uint32_t chosen[CHOOSE_PARTS_MAX];
+    uint32_t place[CHOOSE_PARTS_MAX]; /* of it among the part's offers */
     uint32_t best[CHOOSE_PARTS_MAX];
     struct total rest[CHOOSE_PARTS_MAX + 1]; /* least that parts p and later can come to */
     struct total best_total;
@@ -175,20 +187,114 @@ struct assign {
     bool too_dear;
 };
 
+/* ---- what sites have said of several parts at once */
+
+static bool alike (const struct choose_problem *problem, uint32_t a, uint32_t b)
+{
+    return a == b || (problem->part[a].kind && problem->part[a].kind == problem->part[b].kind);
+}
+
+/* How many members of a set fit at that moment, as far as is known; UINT32_MAX: nothing is. */
+static uint32_t set_fits (const struct choose_set *set, time_us at)
+{
+    if (!set->looked || at < set->from || at > set->until)
+        return UINT32_MAX;
+    for (uint32_t i = 0; i < set->step_count; i++)
+        if (at >= set->step[i].begin && at <= set->step[i].end)
+            return set->step[i].members;
+    return 0;
+}
+
+/* The parts of a choice that are at one site, with their sizes. */
+struct there {
+    uint32_t count;
+    uint32_t part[CHOOSE_PARTS_MAX], shape[CHOOSE_PARTS_MAX];
+};
+
+static void there_add (struct there *there, const struct choose_offer *offer)
+{
+    there->part[there->count] = offer->part;
+    there->shape[there->count++] = offer->shape;
+}
+
+/* Whether the set's first `count` members are all among those that are there, or (inside) those that are there all
+ * among these. */
+static bool covers (const struct choose_problem *problem, const struct choose_set *set,
+                    uint32_t count, const struct there *there, bool inside)
+{
+    uint64_t taken = 0;
+    uint32_t outer = inside ? there->count : count, inner = inside ? count : there->count;
+    for (uint32_t i = 0; i < outer; i++) {
+        uint32_t found = UINT32_MAX;
+        for (uint32_t k = 0; k < inner && found == UINT32_MAX; k++) {
+            uint32_t m = inside ? k : i, t = inside ? i : k;
+            if (!(taken >> k & 1) && set->shape[m] == there->shape[t] &&
+                alike (problem, set->part[m], there->part[t]))
+                found = k;
+        }
+        if (found == UINT32_MAX)
+            return false;
+        taken |= UINT64_C (1) << found;
+    }
+    return true;
+}
+
+/* Some set says that these do not fit together at the present moment. */
+static bool said_no (const struct sweep *sweep, uint32_t site, const struct there *there)
+{
+    const struct choose_problem *problem = sweep->problem;
+    for (uint32_t k = 0; k < problem->set_count; k++) {
+        const struct choose_set *set = &problem->set[k];
+        if (set->site == site && sweep->fits[k] < set->looked && sweep->fits[k] < there->count &&
+            covers (problem, set, sweep->fits[k] + 1, there, false))
+            return true;
+    }
+    return false;
+}
+
+/* What the sites have said so far leaves room for all that are alike, one by one: else no assignment does. */
+static bool room_for_alike (const struct sweep *sweep, uint32_t part)
+{
+    const struct choose_problem *problem = sweep->problem;
+    uint64_t room = 0, wanted = 0;
+    for (uint32_t p = 0; p < problem->part_count; p++)
+        wanted += alike (problem, part, p);
+    for (uint32_t i = sweep->first[part]; i < sweep->first[part + 1] && room < wanted; i++) {
+        const struct choose_offer *offer = &problem->offer[sweep->order[i]];
+        uint64_t most = wanted;
+        if (offer->shape) /* sizes differ in what they leave: not counted */
+            return true;
+        for (uint32_t k = 0; sweep->open[sweep->order[i]] && k < problem->set_count; k++) {
+            const struct choose_set *set = &problem->set[k];
+            bool same = set->site == offer->site && sweep->fits[k] < set->looked;
+            for (uint32_t m = 0; same && m <= sweep->fits[k]; m++)
+                same = set->shape[m] == 0 && alike (problem, set->part[m], part);
+            if (same && sweep->fits[k] < most)
+                most = sweep->fits[k];
+        }
+        room += sweep->open[sweep->order[i]] ? most : 0;
+    }
+    return room >= wanted;
+}
+
 /* Whether offer o fits beside the parts before `part` at the same site. */
 static bool fits_beside (const struct assign *assign, uint32_t part, uint32_t o)
 {
     const struct choose_problem *problem = assign->sweep->problem;
     const struct choose_offer *offer = &problem->offer[o];
     uint64_t procs = offer->procs;
-    if (!offer->site_procs)
-        return true;
+    struct there there = {0};
     for (uint32_t p = 0; p < part; p++) {
         const struct choose_offer *other = &problem->offer[assign->chosen[p]];
-        if (other->site == offer->site)
-            procs += other->procs;
+        if (other->site != offer->site)
+            continue;
+        procs += other->procs;
+        there_add (&there, other);
     }
-    return procs <= offer->site_procs;
+    if (offer->site_procs && procs > offer->site_procs)
+        return false;
+    there_add (&there, offer);
+    return !said_no (assign->sweep, offer->site, &there);
 }
 
 static struct total offer_total (const struct choose_problem *problem, uint32_t o)
@@ -208,7 +314,10 @@ static void assign_part (struct assign *assign, uint32_t part, struct total befo
         assign->found = true;
         return;
     }
-    for (uint32_t i = sweep->first[part]; i < sweep->first[part + 1]; i++) {
+    uint32_t first = sweep->first[part], twin = sweep->twin[part];
+    if (twin != UINT32_MAX) /* what it has taken is the first that this one tries */
+        first += assign->place[twin];
+    for (uint32_t i = first; i < sweep->first[part + 1]; i++) {
         uint32_t o = sweep->order[i];
         if (!sweep->open[o])
             continue;
@@ -222,6 +331,7 @@ static void assign_part (struct assign *assign, uint32_t part, struct total befo
             (assign->found && !total_better (problem->prefer, least, assign->best_total)))
             continue;
         assign->chosen[part] = o;
+        assign->place[part] = i - sweep->first[part];
         assign_part (assign, part + 1, now);
     }
 }
@@ -241,6 +351,41 @@ static struct total part_least (const struct sweep *sweep, uint32_t part, bool o
     return least;
 }
 
+/* Two parts that are alike have the same offers now, in the same order. */
+static bool same_offers (const struct sweep *sweep, uint32_t a, uint32_t b)
+{
+    const struct choose_problem *problem = sweep->problem;
+    uint32_t count = sweep->first[a + 1] - sweep->first[a];
+    if (a == b || !alike (problem, a, b) || sweep->first[b + 1] - sweep->first[b] != count)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t o = sweep->order[sweep->first[a] + i], q = sweep->order[sweep->first[b] + i];
+        const struct choose_offer *x = &problem->offer[o], *y = &problem->offer[q];
+        if (x->site != y->site || x->shape != y->shape || x->price != y->price ||
+            x->procs != y->procs || !sweep->open[o] != !sweep->open[q])
+            return false;
+    }
+    return true;
+}
+
+/* What the present moment means for sets and for parts that are alike. False: nothing can be found now. */
+static bool moment_enter (struct sweep *sweep, time_us at)
+{
+    const struct choose_problem *problem = sweep->problem;
+    for (uint32_t k = 0; k < problem->set_count; k++)
+        sweep->fits[k] = set_fits (&problem->set[k], at);
+    for (uint32_t p = 0; p < problem->part_count; p++) {
+        sweep->twin[p] = UINT32_MAX;
+        for (uint32_t q = p; q-- > 0 && sweep->twin[p] == UINT32_MAX;)
+            if (same_offers (sweep, q, p))
+                sweep->twin[p] = q;
+        if (problem->part[p].kind && sweep->twin[p] == UINT32_MAX && problem->set_count &&
+            !room_for_alike (sweep, p))
+            return false;
+    }
+    return true;
+}
+
 /* Tries the present moment; keeps it when it is better than what was found before. */
 static void moment_try (struct sweep *sweep, time_us at, struct choose_result *result,
                         bool *too_dear)
@@ -257,6 +402,8 @@ static void moment_try (struct sweep *sweep, time_us at, struct choose_result *r
         if (!total_better (problem->prefer, assign.rest[0], assign.best_total))
             return;
     }
+    if (!moment_enter (sweep, at))
+        return;
     memset (assign.best, 0xff, sizeof assign.best);
     assign_part (&assign, 0, none);
     sweep->steps += assign.steps;
@@ -286,15 +433,17 @@ static bool sweep_run (struct sweep *sweep, struct choose_result *result, bool *
     const struct choose_problem *problem = sweep->problem;
     for (uint32_t e = 0; e < sweep->edge_count; e++) {
         const struct edge *edge = &sweep->edge[e];
-        uint32_t part = problem->offer[edge->offer].part;
+        bool bare = edge->offer == NO_OFFER;
+        uint32_t part = bare ? 0 : problem->offer[edge->offer].part;
         if (!edge->begin) {
             sweep->open[edge->offer]--;
             if (--sweep->part_open[part] == 0)
                 sweep->parts_covered--;
             continue;
         }
-        sweep->open[edge->offer]++;
-        if (sweep->part_open[part]++ == 0)
+        if (!bare)
+            sweep->open[edge->offer]++;
+        if (!bare && sweep->part_open[part]++ == 0)
             sweep->parts_covered++;
         bool last_begin = e + 1 == sweep->edge_count || sweep->edge[e + 1].at != edge->at ||
                           !sweep->edge[e + 1].begin;
@@ -349,6 +498,8 @@ static int problem_check (const struct choose_problem *problem, uint64_t *edges,
                             problem->offer[o].start_count, CHOOSE_INTERVALS_MAX);
         *edges += 2 * (uint64_t)problem->offer[o].start_count;
     }
+    for (uint32_t k = 0; k < problem->set_count; k++)
+        *edges += problem->set[k].step_count + 1;
     return 0;
 }
 
@@ -373,7 +524,8 @@ int choose_group (const struct choose_problem *problem, struct choose_result *re
     sweep.edge = calloc (edges + 1, sizeof *sweep.edge);
     sweep.open = calloc ((size_t)problem->offer_count + 1, sizeof *sweep.open);
     sweep.order = calloc ((size_t)problem->offer_count + 1, sizeof *sweep.order);
-    if (!sweep.edge || !sweep.open || !sweep.order) {
+    sweep.fits = calloc ((size_t)problem->set_count + 1, sizeof *sweep.fits);
+    if (!sweep.edge || !sweep.open || !sweep.order || !sweep.fits) {
         rc = err_set (err, ERR_NOMEM, "choose: no memory for %llu bounds",
                       (unsigned long long)edges);
         goto out;
@@ -390,14 +542,74 @@ int choose_group (const struct choose_problem *problem, struct choose_result *re
             goto out;
         }
     }
-    rc = too_dear ? err_set (err, ERR_NOT_FOUND, "every common start costs more than the bound")
+    rc = too_dear ? err_set (err, ERR_DENIED, "every common start costs more than the bound")
                   : err_set (err, ERR_NOT_FOUND, "the components have no common start%s",
                              bound_text (problem));
 out:
     free (sweep.edge);
     free (sweep.open);
     free (sweep.order);
+    free (sweep.fits);
     return rc;
+}
+
+static struct there there_of (const struct choose_problem *problem,
+                              const struct choose_result *result, uint32_t site)
+{
+    struct there there = {0};
+    for (uint32_t p = 0; p < problem->part_count; p++)
+        if (problem->offer[result->offer[p]].site == site)
+            there_add (&there, &problem->offer[result->offer[p]]);
+    return there;
+}
+
+/* It has said yes, or has been asked for just that and cannot tell. */
+static bool has_answered (const struct choose_problem *problem, const struct choose_set *set,
+                          const struct there *there, time_us at)
+{
+    uint32_t fits = set_fits (set, at);
+    bool untold = set->looked < set->count && at >= set->from && at <= set->until;
+    if (fits != UINT32_MAX && fits >= there->count && covers (problem, set, fits, there, true))
+        return true;
+    return untold && set->count == there->count && covers (problem, set, set->count, there, true);
+}
+
+uint32_t choose_doubts (const struct choose_problem *problem, const struct choose_result *result,
+                        uint32_t site_out[CHOOSE_PARTS_MAX])
+{
+    uint32_t count = 0;
+    for (uint32_t p = 0; p < problem->part_count; p++) {
+        uint32_t site = problem->offer[result->offer[p]].site;
+        struct there there = there_of (problem, result, site);
+        bool known = there.count < 2 || there.part[0] != p; /* seen at its first part */
+        for (uint32_t k = 0; k < problem->set_count && !known; k++)
+            known = problem->set[k].site == site &&
+                    has_answered (problem, &problem->set[k], &there, result->start);
+        if (!known)
+            site_out[count++] = site;
+    }
+    return count;
+}
+
+bool choose_conceivable (const struct choose_problem *problem)
+{
+    static const struct choose_interval always[] = {{0, INT64_MAX}};
+    struct choose_problem empty = {.part = problem->part,
+                                   .part_count = problem->part_count,
+                                   .offer_count = problem->offer_count};
+    struct choose_result result;
+    empty.offer = calloc ((size_t)problem->offer_count + 1, sizeof *empty.offer);
+    if (!empty.offer)
+        return true;
+    for (uint32_t o = 0; o < problem->offer_count; o++) {
+        empty.offer[o] = problem->offer[o];
+        empty.offer[o].not_before = TIME_US_NONE;
+        empty.offer[o].starts = always;
+        empty.offer[o].start_count = 1;
+    }
+    bool found = choose_group (&empty, &result, NULL) == 0;
+    free (empty.offer);
+    return found;
 }
 
 bool choose_better (const struct choose_candidate *a, const struct choose_candidate *b,

@@ -8,6 +8,15 @@
  * the earliest common start, and the sweep ends there. The last tie-break is the site number
  * (canonical order), then the shape.
  *
+ * What fits a site alone need not fit beside others there. Sites answer for sets of components, too (choose_set), when the choice
+ * asks for it (choose_doubts): whoever calls asks them, adds the answer, and chooses again, until nothing is in doubt.
+ * The choice is then exact: no combination that sites could run together is better. Each round excludes at least one
+ * combination that cannot be.
+ *
+ * Bounds on the work: CHOOSE_ASSIGN_STEPS_MAX tries at one moment and CHOOSE_STEPS_MAX over all; past the first, the best
+ * assignment of that moment so far stands, past the second the best of all. Components that are alike are not tried in
+ * each other's places.
+ *
  * choose_single ranks sites for an ordinary job, by choose_better. */
 #ifndef NUI_META_CORE_CHOOSE_H
 #define NUI_META_CORE_CHOOSE_H
@@ -54,6 +63,22 @@ struct choose_part {
     const char *name;   /* for the sentence when there is no start */
     duration_us offset; /* its start relative to the common moment */
     duration_us walltime;
+    uint32_t kind; /* parts with the same one can stand for each other in a set; 0: like no other */
+};
+
+/* What a site has said of several parts at once: so many of the first, in this order, fit together. */
+struct choose_step {
+    time_us begin, end; /* of the common moment; end inclusive */
+    uint32_t members;
+};
+struct choose_set {
+    uint32_t site;
+    uint32_t count; /* of members */
+    uint32_t part[CHOOSE_PARTS_MAX], shape[CHOOSE_PARTS_MAX];
+    uint32_t looked; /* the site knows of the first so many; 0: it does not answer such questions */
+    time_us from, until;            /* and of these common moments, inclusive */
+    const struct choose_step *step; /* ascending, disjoint; 0 members between them */
+    uint32_t step_count;
 };
 
 struct choose_problem {
@@ -61,6 +86,8 @@ struct choose_problem {
     uint32_t part_count;
     struct choose_offer *offer;
     uint32_t offer_count;
+    const struct choose_set *set;
+    uint32_t set_count;
     time_us now;           /* no part starts before this moment */
     time_us not_before;    /* bound on the common moment; 0: none */
     time_us not_after;     /* the same from above; 0: none */
@@ -77,9 +104,18 @@ struct choose_result {
 };
 
 /* ERR_NOT_FOUND: no common start (text names the first part without any start of its own, if there
- * is one; or the bound that forbids it). ERR_LIMIT: too many parts, offers or intervals. */
+ * is one; or the bound of time that forbids it). ERR_DENIED: there are some, each dearer than cost_max. ERR_LIMIT: too many parts, offers or intervals. */
 int choose_group (const struct choose_problem *problem, struct choose_result *result,
                   struct err *err);
+
+/* The sites that would get several parts of which they have not said that they fit together at that moment: ask
+ * them of these, from that moment on. Returns how many. */
+uint32_t choose_doubts (const struct choose_problem *problem, const struct choose_result *result,
+                        uint32_t site_out[CHOOSE_PARTS_MAX]);
+
+/* Whether the parts would find places if every site were empty and there were no bounds of time or money. False: the
+ * job can never run. */
+bool choose_conceivable (const struct choose_problem *problem);
 
 /* A site for an ordinary job. */
 struct choose_candidate {

@@ -14,6 +14,9 @@
  * Presumed abort: a record in PREPARE or DECIDE that is found after a crash asks the decision log;
  * no COMMIT there means abort. A record in COMMIT or later is resumed.
  *
+ * A NO teaches: the site's next moment enters the next choice, and such a try is not counted. Neither is one at which the
+ * sites' answers have no common slot: the job waits for one. tries_max bounds what nobody explains.
+ *
  * Two clocks: `wall` for slots (dates the sites know), `mono` for leases and back-off. Monotonic
  * moments in the record are not durable. The caller owns the record. A step costs O(parts), with
  * CHOOSE as stated in choose.h. */
@@ -113,7 +116,7 @@ struct coalloc_part {
 
 struct coalloc_record {
     enum coalloc_phase phase;
-    uint32_t tries; /* tries at the whole group */
+    uint32_t tries; /* at the whole group */
     bool cancel_wanted;
     bool ran;                     /* some part was seen running */
     bool decided;                 /* COMMIT was decided for `transaction` */
@@ -138,6 +141,8 @@ struct coalloc_record {
     duration_us prepare_rtt; /* smoothed; 0: not measured */
     time_us resumed;         /* wall; COMMIT was entered, or a restart: patience begins then */
     bool seeking;            /* a QUERY of REPAIR is under way */
+    uint32_t unexplained; /* tries that ended, and no site said from when on it would be possible */
+    bool explained;       /* the present one ended so that a site, or the sites' answers, said it */
 };
 
 /* Limits, from the configuration. */
@@ -153,8 +158,9 @@ struct coalloc_policy {
     duration_us wait_site_down; /* between queries while a needed site is away */
     duration_us resend_first;   /* doubles up to resend_max */
     duration_us resend_max;
-    duration_us age_unit; /* a transaction this old waits half as long */
-    uint32_t tries_max;
+    duration_us age_unit;    /* a transaction this old waits half as long */
+    duration_us wait_slot;   /* between queries while the sites have no common slot, at most */
+    uint32_t tries_max;      /* of the unexplained ones */
     uint32_t reprepares_max; /* of one part within a committed transaction */
 };
 
@@ -208,6 +214,7 @@ struct coalloc_event {
             const char *const *site_name;   /* by site number */
             uint8_t transaction[16];        /* fresh */
             uint8_t start_token[COALLOC_TOKEN_LEN]; /* fresh */
+            bool complete; /* every site that might take a part has answered, or never can */
         } queried;
         struct {
             bool granted;
@@ -278,6 +285,11 @@ void coalloc_destroy (struct coalloc_record *record); /* NULL is a no-op */
  * record is then unchanged. Late and repeated answers are not errors: they change nothing. */
 int coalloc_step (struct coalloc_record *record, struct coalloc_event *event,
                   const struct coalloc_now *now, struct coalloc_actions *actions, struct err *err);
+
+/* What is added to the offers of a QUERY before the choice: the record's bounds and what it was told when it was
+ * refused. The step does the same: for whoever wants to see the choice first. */
+void coalloc_problem (const struct coalloc_record *record, const struct coalloc_now *now,
+                      const char *const *site_name, struct choose_problem *problem);
 
 /* Whether a QUERY is about that part: of one in REPAIR only about what is sought. */
 bool coalloc_seeks (const struct coalloc_record *record, uint32_t p);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/base/text.h"
+
 /* ---- QUERY and CHOOSE */
 
 static void prepare_next (struct step *s)
@@ -39,13 +41,18 @@ void step_place (struct step *s, struct coalloc_part *part, const struct choose_
     part->hint_site[0] = '\0';
 }
 
+static void hinted (const struct coalloc_record *record, const char *const *site_name,
+                    struct choose_offer *offer)
+{
+    const struct coalloc_part *part = &record->part[offer->part];
+    offer->not_before = TIME_US_NONE;
+    if (part->hint_site[0] && strcmp (part->hint_site, site_name[offer->site]) == 0)
+        offer->not_before = part->hint_start;
+}
+
 void step_hinted (const struct step *s, struct choose_offer *offer)
 {
-    const struct coalloc_part *part = &s->record->part[offer->part];
-    offer->not_before = TIME_US_NONE;
-    if (part->hint_site[0] &&
-        strcmp (part->hint_site, s->event->u.queried.site_name[offer->site]) == 0)
-        offer->not_before = part->hint_start;
+    hinted (s->record, s->event->u.queried.site_name, offer);
 }
 
 static void chosen (struct step *s, const struct choose_result *result)
@@ -66,21 +73,86 @@ static void chosen (struct step *s, const struct choose_result *result)
     prepare_next (s);
 }
 
-static void problem_complete (struct step *s, struct choose_problem *problem)
+void coalloc_problem (const struct coalloc_record *record, const struct coalloc_now *now,
+                      const char *const *site_name, struct choose_problem *problem)
 {
-    const struct coalloc_record *record = s->record;
-    const struct coalloc_policy *policy = s->now->policy;
-    duration_us lead = policy->lead;
-    if (record->tries > 1) /* one site after the other needs that much longer */
+    duration_us lead = now->policy->lead;
+    if (record->prepare_rtt && record->tries) /* one site after the other needs that much longer */
         lead += record->prepare_rtt * (duration_us)record->part_count;
-    problem->now = s->now->wall + lead;
+    problem->now = now->wall + lead;
     problem->not_before = record->not_before;
     problem->deadline = record->deadline;
     problem->not_after = record->not_after;
     problem->cost_max = record->cost_max;
     problem->prefer = record->prefer;
     for (uint32_t o = 0; o < problem->offer_count; o++)
-        step_hinted (s, &problem->offer[o]);
+        hinted (record, site_name, &problem->offer[o]);
+}
+
+/* No moment from now on keeps the job's own bounds, in whatever size. */
+static bool out_of_time (const struct coalloc_record *record, const struct choose_problem *problem,
+                         time_us now)
+{
+    time_us begin = record->not_before > now ? record->not_before : now;
+    bool late = record->not_after && begin > record->not_after;
+    for (uint32_t p = 0; p < record->part_count && record->deadline; p++) {
+        duration_us least = INT64_MAX;
+        for (uint32_t o = 0; o < problem->offer_count; o++)
+            if (problem->offer[o].part == p && problem->offer[o].walltime < least)
+                least = problem->offer[o].walltime;
+        late = late ||
+               (least != INT64_MAX && begin + record->part[p].offset > record->deadline - least);
+    }
+    return late;
+}
+
+/* "left from Mon … at alpha, right at no time in the horizon": what is waited for. */
+static void earliest_text (const struct step *s, char *out, size_t cap)
+{
+    const struct choose_problem *problem = s->event->u.queried.problem;
+    char when[QUANTITY_TEXT_MAX];
+    size_t len = 0;
+    out[0] = '\0';
+    for (uint32_t p = 0; p < problem->part_count && len + 1 < cap; p++) {
+        const struct choose_offer *best = NULL;
+        for (uint32_t o = 0; o < problem->offer_count; o++) {
+            const struct choose_offer *offer = &problem->offer[o];
+            if (offer->part == p && offer->start_count &&
+                (!best || offer->starts[0].begin < best->starts[0].begin))
+                best = offer;
+        }
+        text_printf (out + len, cap - len, "%s%.63s %s%s%s%.63s", p ? ", " : "",
+                     s->record->part[p].name, best ? "from " : "at no time in the horizon",
+                     best ? time_format_table (best->starts[0].begin, when) : "",
+                     best ? " at " : "", best ? s->event->u.queried.site_name[best->site] : "");
+        len = strlen (out);
+    }
+}
+
+/* No choice: it waits for one, unless there will never be any. */
+static void none_chosen (struct step *s, const struct err *why)
+{
+    struct coalloc_record *record = s->record;
+    const struct coalloc_event *event = s->event;
+    char earliest[COALLOC_TEXT_MAX];
+    for (uint32_t p = 0; p < record->part_count; p++)
+        record->part[p].hint_site[0] = '\0';
+    earliest_text (s, earliest, sizeof earliest);
+    step_reason (&record->reason, "NoCommonSlot", "%s: alone %s", why->text, earliest);
+    if (record->prepare_rtt < s->now->policy->resend_first)
+        record->prepare_rtt = s->now->policy->resend_first;
+    if (out_of_time (record, event->u.queried.problem, s->now->wall)) {
+        step_end (s, COALLOC_REFUSED);
+    } else if (event->u.queried.complete && !choose_conceivable (event->u.queried.problem)) {
+        step_reason (&record->reason, "Infeasible",
+                     "the allowed sites are too small for all components together");
+        step_end (s, COALLOC_REFUSED);
+    } else if (why->code == ERR_NOT_FOUND) {
+        step_wait (s, coalloc_backoff (s->now->policy->wait_slot / 60, s->now->policy->wait_slot,
+                                       record->tries, 0, 0, s->now->random));
+    } else {
+        step_retry (s);
+    }
 }
 
 void step_on_queried (struct step *s)
@@ -112,19 +184,14 @@ void step_on_queried (struct step *s)
                                         (uint64_t)(s->now->policy->wait_site_down / 2 + 1)));
         return;
     }
+    coalloc_problem (record, s->now, event->u.queried.site_name, event->u.queried.problem);
     record->tries++;
-    problem_complete (s, event->u.queried.problem);
+    record->explained = false;
     err_clear (&why);
-    if (choose_group (event->u.queried.problem, &result, &why) == 0) {
+    if (choose_group (event->u.queried.problem, &result, &why) == 0)
         chosen (s, &result);
-        return;
-    }
-    for (uint32_t p = 0; p < record->part_count; p++)
-        record->part[p].hint_site[0] = '\0';
-    step_reason (&record->reason, "NoCommonSlot", "%s", why.text);
-    if (record->prepare_rtt < s->now->policy->resend_first)
-        record->prepare_rtt = s->now->policy->resend_first;
-    step_retry (s);
+    else
+        none_chosen (s, &why);
 }
 
 /* ---- PREPARE and DECIDE */
@@ -171,6 +238,7 @@ static void prepare_refused (struct step *s, struct coalloc_part *part)
     part->state = PART_REFUSED;
     part->outstanding = false;
     step_hint (part, event->u.prepared.next_feasible);
+    record->explained = record->explained || event->u.prepared.next_feasible > 0;
     if (record->phase == COALLOC_UNDO) { /* a late NO: nothing left to abort there */
         part->state = PART_GONE;
         step_undo_finish (s);
@@ -192,6 +260,7 @@ void step_on_prepared (struct step *s, struct coalloc_part *part)
     if (part->state == PART_ABORTING && !event->u.prepared.granted) {
         /* The abort that is under way leaves a tombstone; its answer ends this part. */
         step_hint (part, event->u.prepared.next_feasible);
+        record->explained = record->explained || event->u.prepared.next_feasible > 0;
         return;
     }
     if (part->state != PART_PREPARING)
@@ -260,6 +329,7 @@ void step_gave_up (struct step *s, struct coalloc_part *part)
 {
     step_reason (&s->record->reason, "SiteDown", "component %s: site %s did not answer PREPARE",
                  part->name, part->site);
+    s->record->explained = true;
     step_hint (part, 0);
     if (s->record->decided) /* should it hold something after all, then until its lease ends */
         step_repair (s, part);

@@ -193,20 +193,22 @@ void step_wait (struct step *s, duration_us wait)
     s->actions->save = true;
 }
 
-/* Another try at the whole group, unless the attempts are used up. */
+/* Another try at the whole group, unless too many ended in a way that nobody explains. */
 void step_retry (struct step *s)
 {
     struct coalloc_record *record = s->record;
     const struct coalloc_policy *policy = s->now->policy;
-    if (record->tries >= policy->tries_max) {
+    record->unexplained += !record->explained;
+    if (record->unexplained >= policy->tries_max) {
         step_reason (&record->reason, record->reason.code,
                      "no co-reservation in %u tries; last: %s", record->tries, record->reason.text);
         step_end (s, COALLOC_REFUSED);
         return;
     }
-    step_wait (s,
-               coalloc_backoff (record->prepare_rtt, policy->backoff_max, record->tries,
-                                s->now->wall - record->created, policy->age_unit, s->now->random));
+    /* Age is a claim to be first among rivals; who comes that often is kept by something else. */
+    duration_us age = record->tries > policy->tries_max ? 0 : s->now->wall - record->created;
+    step_wait (s, coalloc_backoff (record->prepare_rtt, policy->backoff_max, record->tries, age,
+                                   policy->age_unit, s->now->random));
 }
 
 void step_undo_finish (struct step *s)

@@ -16,6 +16,7 @@
 #include "proto/rpc/pbcopy.h"
 
 #define ANSWER_TIMEOUT (5 * US_PER_S)
+enum { WAVE_MAX = 5 }; /* everybody has been asked by then */
 
 /* One request under way. It names the job by number: the job may be gone when the answer comes. */
 struct group_call {
@@ -334,6 +335,58 @@ static void part_perform (struct gridjob *job, struct coalloc_record *record,
 
 /* ---- QUERY */
 
+static void survey_done (void *arg, struct survey *survey);
+
+/* What the answers are for the parts that are sought. */
+static void verdict_take (struct gridjob *job, const struct coalloc_record *record,
+                          const struct survey *survey, struct coalloc_event *event)
+{
+    event->u.queried.complete = true;
+    for (uint32_t p = 0; p < job->part_count; p++) {
+        struct coalloc_reason reason = {"", ""};
+        if (!coalloc_seeks (record, p))
+            continue;
+        enum survey_verdict verdict = survey_part (survey, p, &reason);
+        event->u.queried.complete = event->u.queried.complete && survey_complete (survey, p);
+        if (verdict == SURVEY_POSSIBLE)
+            continue;
+        event->u.queried.found =
+            verdict == SURVEY_NEVER ? COALLOC_QUERY_NEVER : COALLOC_QUERY_SITE_DOWN;
+        event->reason = reason;
+        if (verdict == SURVEY_NEVER)
+            return;
+    }
+    if (event->u.queried.found != COALLOC_QUERY_OFFERS)
+        return;
+    if (!survey->priced) {
+        event->u.queried.found =
+            survey->bank_refused ? COALLOC_QUERY_NEVER : COALLOC_QUERY_SITE_DOWN;
+        event->reason = survey->bank;
+    } else if (!seal_has_key (job->metad)) { /* no site could hold for it */
+        event->u.queried.found = COALLOC_QUERY_SITE_DOWN;
+        event->reason = (struct coalloc_reason){"BankDown", SEAL_KEYLESS};
+    }
+}
+
+/* Sites that would get several parts are asked whether these fit together. False: nothing is in doubt. */
+static bool doubts_asked (struct gridjob *job, struct coalloc_record *record, struct survey *survey,
+                          struct choose_problem *problem, const char *const *name)
+{
+    struct coalloc_now now = {.wall = clock_now_us (), .policy = &job->metad->config->policy};
+    struct coalloc_action action = {.kind = COALLOC_DO_QUERY};
+    struct survey_choice choice = {.problem = problem};
+    if (record->phase != COALLOC_QUERY)
+        return false;
+    coalloc_problem (record, &now, name, problem);
+    if (choose_group (problem, &choice.result, NULL) != 0)
+        return false;
+    struct group_call *call = call_new (job, record, &action);
+    if (survey_together (survey, &choice, 1, record->tries == 0, survey_done, call))
+        return true;
+    free (call);
+    return false;
+}
+
 static void survey_take (struct gridjob *job, struct coalloc_record *record, struct survey *survey)
 {
     struct arena *arena = arena_create (0);
@@ -344,34 +397,15 @@ static void survey_take (struct gridjob *job, struct coalloc_record *record, str
     const char **name = arena_array (arena, metad->site_count + 1u, sizeof *name);
     for (uint32_t i = 0; i < metad->site_count; i++)
         name[i] = metad->site[i]->name;
-    for (uint32_t p = 0; p < job->part_count; p++) {
-        struct coalloc_reason reason = {"", ""};
-        if (!coalloc_seeks (record, p))
-            continue;
-        enum survey_verdict verdict = survey_part (survey, p, &reason);
-        if (verdict == SURVEY_NEVER) {
-            event.u.queried.found = COALLOC_QUERY_NEVER;
-            event.reason = reason;
-            break;
-        }
-        if (verdict == SURVEY_SILENT) {
-            event.u.queried.found = COALLOC_QUERY_SITE_DOWN;
-            event.reason = reason;
-        }
-    }
-    if (event.u.queried.found == COALLOC_QUERY_OFFERS && !survey->priced) {
-        event.u.queried.found =
-            survey->bank_refused ? COALLOC_QUERY_NEVER : COALLOC_QUERY_SITE_DOWN;
-        event.reason = survey->bank;
-    }
-    if (event.u.queried.found == COALLOC_QUERY_OFFERS &&
-        !seal_has_key (metad)) { /* no site could hold for it */
-        event.u.queried.found = COALLOC_QUERY_SITE_DOWN;
-        event.reason = (struct coalloc_reason){"BankDown", SEAL_KEYLESS};
-    }
+    verdict_take (job, record, survey, &event);
     survey->asker = job->number;
     answers_take (job, survey);
     survey_problem (survey, arena, &problem, &index);
+    if (event.u.queried.found == COALLOC_QUERY_OFFERS &&
+        doubts_asked (job, record, survey, &problem, name)) {
+        arena_destroy (arena);
+        return;
+    }
     event.u.queried.problem = &problem;
     event.u.queried.site_name = name;
     random_bytes (event.u.queried.transaction, sizeof event.u.queried.transaction);
@@ -402,7 +436,8 @@ static void query_perform (struct gridjob *job, const struct coalloc_record *rec
     for (uint32_t i = 0; i < all; i++)
         if (coalloc_seeks (record, pair[i].part))
             pair[count++] = pair[i];
-    survey_start (job->metad, job->envelope, job->job, pair, count, record->tries, survey_done,
+    survey_start (job->metad, job->envelope, job->job, pair, count,
+                  record->tries < WAVE_MAX ? record->tries : WAVE_MAX, survey_done,
                   call_new (job, record, &action));
     arena_destroy (arena);
 }

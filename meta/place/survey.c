@@ -41,6 +41,7 @@ void survey_destroy (struct survey *survey)
     }
     free (survey->offer);
     free (survey->rest);
+    survey_sets_free (survey);
     if (survey->envelope)
         nui__common__v1__envelope__free_unpacked (survey->envelope, NULL);
     if (survey->job)
@@ -554,6 +555,31 @@ static bool site_never (const ComponentMessage *component, const struct site *si
     return true;
 }
 
+bool survey_complete (const struct survey *survey, uint32_t part)
+{
+    struct metad *metad = survey->metad;
+    const ComponentMessage *component = survey->job->components[part];
+    for (uint32_t i = 0; i < metad->site_count; i++) {
+        const struct site *site = metad->site[i];
+        bool heard = false;
+        char text[COALLOC_TEXT_MAX];
+        if (!site->configured || !component_allows (component, site->name) ||
+            site_never (component, site, text, sizeof text))
+            continue;
+        for (uint32_t k = 0; k < survey->offer_count; k++) {
+            const struct survey_offer *offer = &survey->offer[k];
+            if (offer->part != part || offer->site != i)
+                continue;
+            if (!offer->answered || (offer->feasible && !offer->priced))
+                return false;
+            heard = true;
+        }
+        if (!heard)
+            return false;
+    }
+    return true;
+}
+
 bool survey_unasked (const struct survey *survey, uint32_t part, uint32_t index,
                      struct coalloc_reason *reason)
 {
@@ -639,11 +665,14 @@ void survey_problem (const struct survey *survey, struct arena *arena,
                      struct choose_problem *problem, uint32_t **index_out)
 {
     struct choose_part *part = arena_array (arena, survey->part_count, sizeof *part);
+    uint32_t *kind = survey_kinds (survey->job, arena);
     memset (problem, 0, sizeof *problem);
     for (uint32_t p = 0; p < survey->part_count; p++)
         part[p] = (struct choose_part){survey->job->components[p]->name,
                                        survey->job->components[p]->offset_us,
-                                       survey->job->components[p]->walltime_us};
+                                       survey->job->components[p]->walltime_us, kind[p]};
+    problem->set = survey->set;
+    problem->set_count = survey->set_count;
     problem->part = part;
     problem->part_count = survey->part_count;
     problem->offer = arena_array (arena, survey->offer_count + 1u, sizeof *problem->offer);
@@ -663,7 +692,7 @@ void survey_problem (const struct survey *survey, struct arena *arena,
             .shape = offer->shape,
             .walltime = jobshape_walltime (survey->job->components[offer->part], offer->shape),
             .procs = offer->procs,
-            .site_procs = site->report ? site->report->procs_up : 0,
+            .site_procs = site->report ? site->report->procs_total : 0,
             .price = offer->price,
             .not_before = TIME_US_NONE,
             .starts = starts,

@@ -48,6 +48,8 @@ struct survey {
     struct coalloc_reason bank; /* why it did not, or why nothing is funded (each account) */
     bool bank_refused;          /* it answered with a refusal, not with silence */
     /* Inside. */
+    struct choose_set *set; /* what sites have said of several parts at once (together.c) */
+    uint32_t set_count, rounds;
     struct survey_pair *rest; /* candidates that were not asked yet, part by part */
     uint32_t rest_count;
     uint32_t wave;             /* how often some were asked */
@@ -75,6 +77,8 @@ struct survey_pair {
  * job's best answer lies SURVEY_WORTH behind what the next one has reported, until SURVEY_ASKED_MAX or more
  * have been asked (SURVEY_SHORTLIST while many wait). wave: how many such times to begin after, where asking
  * fewer has not led to a choice. */
+/* How often sites are asked about sets of parts for one choice; and of how many such questions one survey keeps the answers. */
+enum { SURVEY_ROUNDS = 32, SURVEY_SETS_MAX = 256 };
 #define SURVEY_WORTH (10 * US_PER_S) /* what a site knows changes while its report is on its way */
 enum { SURVEY_SHORTLIST = 8, SURVEY_SHORTLIST_PRICE = 64, SURVEY_MANY = 32, SURVEY_ASKED_MAX = 32 };
 enum { SURVEY_QUOTE_ITEMS_MAX = 256 }; /* that the bank prices in one call */
@@ -103,6 +107,8 @@ enum survey_verdict {
 };
 enum survey_verdict survey_part (const struct survey *survey, uint32_t part,
                                  struct coalloc_reason *reason);
+/* Every configured site that is allowed has answered for the part, with a price, or can never run it. */
+bool survey_complete (const struct survey *survey, uint32_t part);
 /* Why an allowed site was not asked for the part; false: it was, or is not allowed. */
 bool survey_unasked (const struct survey *survey, uint32_t part, uint32_t site,
                      struct coalloc_reason *reason);
@@ -110,6 +116,23 @@ bool survey_unasked (const struct survey *survey, uint32_t part, uint32_t site,
  * the survey's, or are those in which licences of the grid are there, too). index_out maps its offers to the survey's. */
 void survey_problem (const struct survey *survey, struct arena *arena,
                      struct choose_problem *problem, uint32_t **index_out);
+
+/* ---- together.c: what fits a site alone need not fit beside other parts there */
+
+/* Asks the sites that have several parts in one of these choices whether they fit together; `done` is called, as by
+ * survey_start, when all have answered. False: nothing is in doubt, or enough was asked; done is not called.
+ * lenient: a site that has reported so much free is believed for a start at once. */
+struct survey_choice {
+    const struct choose_problem *problem;
+    struct choose_result result;
+};
+bool survey_together (struct survey *survey, const struct survey_choice *choice, uint32_t count,
+                      bool lenient, void (*done) (void *arg, struct survey *survey), void *arg);
+/* Whether that choice is as good as the sites' words. */
+bool survey_sure (const struct survey_choice *choice);
+/* Parts of the job that can stand for each other have the same number above 0. In the arena. */
+uint32_t *survey_kinds (const JobMessage *job, struct arena *arena);
+void survey_sets_free (struct survey *survey);
 
 /* "account a: reason (short by 12.5); fallback b: …" */
 void funding_text (const Nui__Bank__V1__QuoteReply *reply, struct coalloc_reason *out);

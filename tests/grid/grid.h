@@ -21,7 +21,7 @@ enum {
     GRID_NODE_PROCS = 2,
     GRID_LICENCES = 7,
     GRID_JOBS_MAX = 32,
-    GRID_PARTS_MAX = 4,
+    GRID_PARTS_MAX = 5,
     GRID_SITES_MAX = 4
 };
 

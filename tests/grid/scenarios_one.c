@@ -192,6 +192,45 @@ static void rivals_want_one_slot (void)
     CHECK (completed == 6, "%u of 6 rivals got their slots", completed);
 }
 
+/* Five parts of two processors, wherever there is room: five at one site would be cheapest, and only two have room beside
+ * what runs. Asked for one by one each finds room everywhere. */
+static void parts_fill_the_gaps (void)
+{
+    struct grid_ask busy = {.parts = 1, .walltime = 300 * SEC};
+    struct grid_ask five = {.parts = 5, .tasks = {2, 2, 2, 2, 2}, .walltime = 20 * SEC};
+    const char *const at[] = {"alpha", "beta", "gamma"};
+    const uint32_t used[] = {4, 4, 6};
+    uint32_t before[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        busy.sites[0] = at[i];
+        busy.tasks[0] = used[i];
+        before[i] = grid_submit ("meta1", &busy);
+    }
+    for (uint32_t i = 0; i < 3; i++)
+        CHECK (grid_until (launched, &before[i], 60 * SEC), "%s", grid_reason (before[i]));
+    time_us begun = sim.now;
+    uint32_t job = grid_submit ("meta1", &five);
+    CHECK (grid_until (launched, &job, 60 * SEC), "it waits beside idle nodes: %s",
+           grid_reason (job));
+    CHECK (sim.now - begun < 30 * SEC, "it began after %.1f s", (double)(sim.now - begun) / 1e6);
+    expect (job, COMPLETED);
+    CHECK (grid_launches (job) == 5, "%u of 5 parts ran", grid_launches (job));
+}
+
+/* It needs all three sites, which are full for longer than any number of tries: it is kept, and runs. */
+static void waits_for_a_common_slot (void)
+{
+    struct grid_ask busy = {.parts = 1, .tasks = {4}, .walltime = 900 * SEC};
+    struct grid_ask all = {.parts = 3, .tasks = {4, 4, 4}, .walltime = 20 * SEC};
+    uint32_t first = grid_submit ("meta1", &busy);
+    CHECK (grid_until (launched, &first, 60 * SEC), "%s", grid_reason (first));
+    uint32_t job = grid_submit ("meta1", &all);
+    sim_run (sim.now + 600 * SEC);
+    CHECK (!grid_job_over (job), "it was not kept: %s", grid_reason (job));
+    CHECK (grid_until (launched, &job, 600 * SEC), "it did not run: %s", grid_reason (job));
+    expect (job, COMPLETED);
+}
+
 static void just_seen (struct machine *server)
 {
     (void)server;
@@ -565,6 +604,15 @@ static const struct grid_shape licensed = {.sites = 2,
                                            .meta_lines =
                                                "GRIDLICENSE[cad] COUNT=7\nATTEMPTSMAX 100"};
 
+static const struct grid_shape gaps = {
+    .sites = 3, .metas = 1, .nodes = {4, 4, 4}, .balance = 100000 * 1000000LL};
+/* What ends in more than five minutes is beyond what the sites are asked for. */
+static const struct grid_shape short_sighted = {.sites = 3,
+                                                .metas = 1,
+                                                .nodes = {2, 2, 2},
+                                                .balance = 100000 * 1000000LL,
+                                                .meta_lines = "HORIZON 5:00\nATTEMPTSMAX 3"};
+
 static const struct grid_shape capped = {.sites = 3,
                                          .metas = 1,
                                          .nodes = {2, 2, 2},
@@ -609,6 +657,8 @@ const struct scenario scenarios_one[] = {
     {"licence_is_kept_while_its_site_is_silent", licence_is_kept_while_its_site_is_silent,
      &licensed},
     {"greedy_peer_is_capped", greedy_peer_is_capped, &capped},
+    {"parts_fill_the_gaps", parts_fill_the_gaps, &gaps},
+    {"waits_for_a_common_slot", waits_for_a_common_slot, &short_sighted},
     {"sites_are_asked_three_times", sites_are_asked_three_times, &three},
     {NULL, NULL, NULL},
 };

@@ -521,7 +521,7 @@ static void query_done (uint32_t j)
         starts[s] = (struct choose_interval){w.now + (time_us)rnd_below (3 * SEC), INT64_MAX / 2};
     for (uint32_t p = 0; p < PARTS; p++) {
         part[p] = (struct choose_part){record->part[p].name, record->part[p].offset,
-                                       record->part[p].walltime};
+                                       record->part[p].walltime, 0};
         for (uint32_t s = 0; s < SITES && coalloc_seeks (record, p); s++)
             offer[problem.offer_count++] =
                 (struct choose_offer){.part = p,
@@ -534,6 +534,7 @@ static void query_done (uint32_t j)
                                       .start_count = 1};
     }
     event.u.queried.problem = &problem;
+    event.u.queried.complete = true;
     event.u.queried.site_name = names;
     if (record->phase == COALLOC_QUERY) {
         CHECK (w.txn_count < TXNS_MAX, "too many transactions");
@@ -691,6 +692,7 @@ static void world_begin (uint64_t seed)
                                        .prepare_timeout = 12 * SEC,
                                        .backoff_max = 10 * SEC,
                                        .wait_site_down = 5 * SEC,
+                                       .wait_slot = 20 * SEC,
                                        .resend_first = 200 * MS,
                                        .resend_max = 10 * SEC,
                                        .age_unit = 60 * SEC,

@@ -30,7 +30,7 @@ static void earliest_common_start (void **state)
     const struct choose_interval a[] = {{0, 10}, {50, 60}, {100, 200}};
     const struct choose_interval b[] = {{20, 40}, {55, 90}};
     struct choose_offer offers[] = {offer (0, 0, 1, a, 3), offer (1, 1, 1, b, 2)};
-    struct choose_part parts[] = {{"a", 0, 10}, {"b", 0, 10}};
+    struct choose_part parts[] = {{"a", 0, 10, 0}, {"b", 0, 10, 0}};
     struct choose_problem problem = {
         .part = parts, .part_count = 2, .offer = offers, .offer_count = 2};
     struct choose_result result;
@@ -52,7 +52,7 @@ static void touching_ends_are_common (void **state)
     const struct choose_interval a[] = {{0, 30}};
     const struct choose_interval b[] = {{30, 90}};
     struct choose_offer offers[] = {offer (0, 0, 1, a, 1), offer (1, 1, 1, b, 1)};
-    struct choose_part parts[] = {{"a", 0, 10}, {"b", 0, 10}};
+    struct choose_part parts[] = {{"a", 0, 10, 0}, {"b", 0, 10, 0}};
     struct choose_problem problem = {
         .part = parts, .part_count = 2, .offer = offers, .offer_count = 2};
     struct choose_result result;
@@ -66,7 +66,7 @@ static void offsets_shift (void **state)
     const struct choose_interval a[] = {{100, 120}};
     const struct choose_interval b[] = {{150, 400}};
     struct choose_offer offers[] = {offer (0, 0, 1, a, 1), offer (1, 1, 1, b, 1)};
-    struct choose_part parts[] = {{"stage", -60, 10}, {"run", 0, 10}};
+    struct choose_part parts[] = {{"stage", -60, 10, 0}, {"run", 0, 10, 0}};
     struct choose_problem problem = {
         .part = parts, .part_count = 2, .offer = offers, .offer_count = 2};
     struct choose_result result;
@@ -82,7 +82,7 @@ static void offsets_shift (void **state)
 static void deadline_and_not_before (void **state)
 {
     struct choose_offer offers[] = {offer (0, 0, 1, any, 1), offer (1, 1, 1, any, 1)};
-    struct choose_part parts[] = {{"a", 0, 10}, {"b", 5, 50}};
+    struct choose_part parts[] = {{"a", 0, 10, 0}, {"b", 5, 50, 0}};
     struct choose_problem problem = {.part = parts,
                                      .part_count = 2,
                                      .offer = offers,
@@ -103,7 +103,7 @@ static void deadline_and_not_before (void **state)
 static void hint_binds_one_site (void **state)
 {
     struct choose_offer offers[] = {offer (0, 0, 1, any, 1), offer (1, 1, 1, any, 1)};
-    struct choose_part parts[] = {{"a", 0, 10}, {"b", 0, 10}};
+    struct choose_part parts[] = {{"a", 0, 10, 0}, {"b", 0, 10, 0}};
     struct choose_problem problem = {
         .part = parts, .part_count = 2, .offer = offers, .offer_count = 2};
     struct choose_result result;
@@ -123,7 +123,7 @@ static void earliest_then_cheapest (void **state)
         offer (0, 0, 9, any, 1), offer (0, 1, 1, late, 1), offer (0, 2, 9, any, 1),
         offer (1, 0, 5, any, 1), offer (1, 1, 4, any, 1),
     };
-    struct choose_part parts[] = {{"a", 0, 10}, {"b", 0, 10}};
+    struct choose_part parts[] = {{"a", 0, 10, 0}, {"b", 0, 10, 0}};
     struct choose_problem problem = {
         .part = parts, .part_count = 2, .offer = offers, .offer_count = 5, .now = 7};
     struct choose_result result;
@@ -138,7 +138,7 @@ static void earliest_then_cheapest (void **state)
     assert_int_equal (result.start, 100);
     assert_int_equal (result.price, 5);
     problem.cost_max = 4;
-    assert_int_equal (choose_group (&problem, &result, NULL), ERR_NOT_FOUND);
+    assert_int_equal (choose_group (&problem, &result, NULL), ERR_DENIED);
 }
 
 static void capacity_of_one_site (void **state)
@@ -149,7 +149,7 @@ static void capacity_of_one_site (void **state)
         offer (1, 0, 1, any, 1),
         offer (1, 1, 5, any, 1),
     };
-    struct choose_part parts[] = {{"a", 0, 10}, {"b", 0, 10}};
+    struct choose_part parts[] = {{"a", 0, 10, 0}, {"b", 0, 10, 0}};
     struct choose_problem problem = {
         .part = parts, .part_count = 2, .offer = offers, .offer_count = 4};
     struct choose_result result;
@@ -171,7 +171,7 @@ static void capacity_of_one_site (void **state)
 static void a_part_without_start_is_named (void **state)
 {
     struct choose_offer offers[] = {offer (0, 0, 1, any, 1)};
-    struct choose_part parts[] = {{"left", 0, 10}, {"right", 0, 10}};
+    struct choose_part parts[] = {{"left", 0, 10, 0}, {"right", 0, 10, 0}};
     struct choose_problem problem = {
         .part = parts, .part_count = 2, .offer = offers, .offer_count = 1};
     struct choose_result result;
@@ -183,7 +183,7 @@ static void a_part_without_start_is_named (void **state)
 
 static void limits (void **state)
 {
-    struct choose_part parts[] = {{"a", 0, 10}};
+    struct choose_part parts[] = {{"a", 0, 10, 0}};
     struct choose_problem problem = {.part = parts, .part_count = 0};
     struct choose_result result;
     (void)state;
@@ -246,7 +246,8 @@ static void equals_a_search (void **state)
     for (int round = 0; round < 4000; round++) {
         struct choose_interval starts[9][4];
         struct choose_offer offers[9];
-        struct choose_part parts[3] = {{"a", 0, 5}, {"b", rand () % 7 - 3, 5}, {"c", 0, 5}};
+        struct choose_part parts[3] = {
+            {"a", 0, 5, 0}, {"b", rand () % 7 - 3, 5, 0}, {"c", 0, 5, 0}};
         struct choose_problem problem = {.part = parts,
                                          .part_count = 3,
                                          .offer = offers,
@@ -272,7 +273,7 @@ static void equals_a_search (void **state)
         credit_micro price = 0;
         bool found = searched (&problem, &end, &price);
         int rc = choose_group (&problem, &result, NULL);
-        assert_int_equal (rc, found ? 0 : ERR_NOT_FOUND);
+        assert_int_equal (rc == 0, found);
         if (!found)
             continue;
         solved++;
@@ -284,13 +285,163 @@ static void equals_a_search (void **state)
     assert_in_range (solved, 500, 3500);
 }
 
+/* ---- sets: sites that answer for several parts at once */
+
+enum { W_PARTS = 5, W_SITES = 3, W_TIME = 40, W_SETS = 200 };
+
+/* So many processors are free at each site at each moment. */
+struct whole {
+    uint32_t free[W_SITES][W_TIME];
+    uint32_t procs[W_PARTS];
+    struct choose_part part[W_PARTS];
+    struct choose_offer offer[W_PARTS * W_SITES];
+    struct choose_interval starts[W_PARTS * W_SITES][W_TIME];
+    struct choose_set set[W_SETS];
+    struct choose_step step[W_SETS][W_TIME];
+    struct choose_problem problem;
+    bool mute[W_SITES]; /* does not answer for sets */
+};
+
+/* Whether these parts fit together at the site when the common moment is t. */
+static bool fit_there (const struct whole *w, uint32_t site, uint32_t parts, time_us t)
+{
+    for (time_us at = 0; at < W_TIME; at++) {
+        uint32_t used = 0;
+        for (uint32_t p = 0; p < W_PARTS; p++) {
+            time_us begin = t + w->part[p].offset;
+            if ((parts >> p & 1) && at >= begin && at < begin + w->part[p].walltime)
+                used += w->procs[p];
+            if ((parts >> p & 1) && (begin < 0 || begin + w->part[p].walltime > W_TIME))
+                return false;
+        }
+        if (used > w->free[site][at])
+            return false;
+    }
+    return true;
+}
+
+/* The earliest moment at which any assignment can begin, by looking at all of them; -1: never. */
+static time_us first_of_all (const struct whole *w, time_us now)
+{
+    uint32_t ways = 1;
+    for (uint32_t p = 0; p < W_PARTS; p++)
+        ways *= W_SITES;
+    for (time_us t = now; t < W_TIME; t++)
+        for (uint32_t way = 0; way < ways; way++) {
+            uint32_t at[W_SITES] = {0}, left = way;
+            bool all = true;
+            for (uint32_t p = 0; p < W_PARTS; p++, left /= W_SITES)
+                at[left % W_SITES] |= 1u << p;
+            for (uint32_t s = 0; s < W_SITES && all; s++)
+                all = fit_there (w, s, at[s], t);
+            if (all)
+                return t;
+        }
+    return -1;
+}
+
+static void whole_draw (struct whole *w)
+{
+    memset (w, 0, sizeof *w);
+    uint32_t likes = 1 + (uint32_t)rand () % 3;
+    for (uint32_t p = 0; p < W_PARTS; p++) {
+        uint32_t kind = (uint32_t)rand () % likes;
+        w->part[p] = (struct choose_part){"p", kind == 2 ? 3 : 0, 2 + kind * 3, 1 + kind};
+        w->procs[p] = 1 + kind;
+    }
+    for (uint32_t s = 0; s < W_SITES; s++) {
+        w->mute[s] = rand () % 20 == 0;
+        for (time_us t = 0; t < W_TIME; t++)
+            w->free[s][t] = t && rand () % 4 ? w->free[s][t - 1] : (uint32_t)rand () % 7;
+    }
+    for (uint32_t o = 0; o < W_PARTS * W_SITES; o++) {
+        uint32_t p = o / W_SITES, s = o % W_SITES, count = 0;
+        for (time_us t = 0; t < W_TIME; t++)
+            if (fit_there (w, s, 1u << p, t - w->part[p].offset)) {
+                if (count && w->starts[o][count - 1].end == t - 1)
+                    w->starts[o][count - 1].end = t;
+                else
+                    w->starts[o][count++] = (struct choose_interval){t, t};
+            }
+        w->offer[o] = offer (p, s, 1, w->starts[o], count);
+        w->offer[o].walltime = w->part[p].walltime;
+        w->offer[o].procs = w->procs[p];
+    }
+    w->problem = (struct choose_problem){.part = w->part,
+                                         .part_count = W_PARTS,
+                                         .offer = w->offer,
+                                         .offer_count = W_PARTS * W_SITES,
+                                         .set = w->set,
+                                         .now = rand () % 5};
+}
+
+/* The site answers what it would get: from that moment on, for as long as it cares to look. */
+static void site_asked (struct whole *w, const struct choose_result *result, uint32_t site)
+{
+    struct choose_set *set = &w->set[w->problem.set_count];
+    struct choose_step *step = w->step[w->problem.set_count++];
+    assert_true (w->problem.set_count < W_SETS);
+    *set = (struct choose_set){.site = site, .from = result->start, .step = step};
+    for (uint32_t p = 0; p < W_PARTS; p++)
+        if (w->offer[result->offer[p]].site == site)
+            set->part[set->count++] = p;
+    if (w->mute[site]) {
+        set->until = INT64_MAX;
+        return;
+    }
+    set->until = set->from + rand () % W_TIME;
+    set->looked = rand () % 3 ? set->count : 2;
+    for (time_us t = set->from; t <= set->until; t++) {
+        uint32_t parts = 0, fit = 0;
+        while (fit < set->looked && fit_there (w, site, parts | 1u << set->part[fit], t))
+            parts |= 1u << set->part[fit++];
+        if (fit)
+            step[set->step_count++] = (struct choose_step){t, t, fit};
+    }
+}
+
+/* Asking what is in doubt until nothing is leads to the earliest of all that is possible. */
+static void doubts_lead_to_the_first_of_all (void **state)
+{
+    static struct whole w;
+    uint32_t solved = 0, asked = 0;
+    (void)state;
+    srand (7);
+    for (int round = 0; round < 400; round++) {
+        struct choose_result result = {0};
+        uint32_t site[CHOOSE_PARTS_MAX], doubts = 1;
+        bool exact = true;
+        int rc = 0;
+        whole_draw (&w);
+        while (doubts && (rc = choose_group (&w.problem, &result, NULL)) == 0) {
+            doubts = choose_doubts (&w.problem, &result, site);
+            for (uint32_t i = 0; i < doubts; i++) {
+                site_asked (&w, &result, site[i]);
+                exact = exact && w.set[w.problem.set_count - 1].looked ==
+                                     w.set[w.problem.set_count - 1].count;
+                asked++;
+            }
+        }
+        time_us first = first_of_all (&w, w.problem.now);
+        if (rc == 0 && exact)
+            assert_int_equal (result.start, first);
+        else if (rc == 0)
+            assert_true (first < 0 || result.start <= first);
+        else
+            assert_int_equal (first, -1);
+        solved += rc == 0 && exact;
+    }
+    assert_in_range (solved, 100, 390);
+    assert_true (asked > 300);
+}
+
 /* 8 tasks for 40, 16 for 20 or 32 for 10: the size that ends first, or that costs least in time. */
 static void sizes (void **state)
 {
     const struct choose_interval late[] = {{35, 1000}}, mid[] = {{12, 1000}};
     struct choose_offer offers[] = {offer (0, 0, 40, any, 1), offer (0, 0, 50, mid, 1),
                                     offer (0, 0, 60, late, 1)};
-    struct choose_part parts[] = {{"a", 0, 40}};
+    struct choose_part parts[] = {{"a", 0, 40, 0}};
     struct choose_problem problem = {
         .part = parts, .part_count = 1, .offer = offers, .offer_count = 3};
     struct choose_result result;
@@ -321,7 +472,7 @@ static void the_latest_start (void **state)
 {
     const struct choose_interval late[] = {{50, 90}};
     struct choose_offer offers[] = {offer (0, 0, 1, any, 1), offer (1, 1, 1, late, 1)};
-    struct choose_part parts[] = {{"a", 0, 10}, {"b", 5, 10}};
+    struct choose_part parts[] = {{"a", 0, 10, 0}, {"b", 5, 10, 0}};
     struct choose_problem problem = {
         .part = parts, .part_count = 2, .offer = offers, .offer_count = 2, .not_after = 45};
     struct choose_result result;
@@ -477,6 +628,7 @@ int main (void)
         cmocka_unit_test (a_part_without_start_is_named),
         cmocka_unit_test (limits),
         cmocka_unit_test (equals_a_search),
+        cmocka_unit_test (doubts_lead_to_the_first_of_all),
         cmocka_unit_test (sizes),
         cmocka_unit_test (the_latest_start),
         cmocka_unit_test (single_by_completion_then_price),

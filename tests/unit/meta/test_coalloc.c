@@ -22,6 +22,7 @@ static const struct coalloc_policy policy = {
     .prepare_timeout = 10 * SEC,
     .backoff_max = 10 * SEC,
     .wait_site_down = 4 * SEC,
+    .wait_slot = 60 * SEC,
     .resend_first = SEC / 10,
     .resend_max = 5 * SEC,
     .age_unit = 60 * SEC,
@@ -98,7 +99,7 @@ static struct coalloc_event for_part (const struct fixture *f, enum coalloc_even
 
 static void queried (struct fixture *f)
 {
-    static const struct choose_part parts[] = {{"left", 0, 60 * SEC}, {"right", 0, 60 * SEC}};
+    static const struct choose_part parts[] = {{"left", 0, 60 * SEC, 0}, {"right", 0, 60 * SEC, 0}};
     struct choose_offer offers[2];
     struct choose_problem problem = {
         .part = parts, .part_count = 2, .offer = offers, .offer_count = 2};
@@ -302,22 +303,100 @@ static void no_aborts_and_its_hint_feeds_the_next_choice (void **state)
     assert_int_equal (f->record->phase, COALLOC_DECIDE);
 }
 
-static void attempts_are_bounded (void **state)
+/* One try that ends with a NO of part 0, and the wait after it. */
+static void refused_once (struct fixture *f, time_us next_feasible)
+{
+    assert_int_equal (f->record->phase, COALLOC_QUERY);
+    queried (f);
+    if (f->record->phase == COALLOC_PREPARE) {
+        prepared (f, 0, false, next_feasible);
+        if (f->record->part[1].state == PART_ABORTING)
+            answered (f, COALLOC_EV_ABORTED, 1, false);
+    }
+    later (f, 61 * SEC);
+    simple (f, COALLOC_EV_TICK);
+}
+
+/* A site that says yes when it is asked, and no without a word of when: that is counted. */
+static void unexplained_refusals_are_bounded (void **state)
 {
     struct fixture *f = *state;
     simple (f, COALLOC_EV_BEGIN);
-    for (uint32_t i = 0; i < policy.tries_max; i++) {
-        assert_int_equal (f->record->phase, COALLOC_QUERY);
-        queried (f);
-        prepared (f, 0, false, f->now.wall + SEC);
-        if (f->record->part[1].state == PART_ABORTING)
-            answered (f, COALLOC_EV_ABORTED, 1, false);
-        later (f, 11 * SEC);
-        simple (f, COALLOC_EV_TICK);
-    }
+    /* After each the next choice is without that site, and finds nothing: which is not counted. */
+    for (uint32_t i = 0; i + 1 < 2 * policy.tries_max; i++)
+        refused_once (f, 0);
     assert_int_equal (f->record->phase, COALLOC_ENDED);
     assert_int_equal (f->record->outcome, COALLOC_REFUSED);
     assert_non_null (strstr (f->record->reason.text, "no room"));
+}
+
+static void explained_refusals_are_not_counted (void **state)
+{
+    struct fixture *f = *state;
+    simple (f, COALLOC_EV_BEGIN);
+    for (uint32_t i = 0; i < 5 * policy.tries_max; i++)
+        refused_once (f, f->now.wall + 100 * SEC);
+    assert_int_equal (f->record->phase, COALLOC_QUERY);
+    queried (f);
+    assert_int_equal (f->record->phase, COALLOC_PREPARE);
+}
+
+/* Offers of both parts at alpha, which has room for `procs` in all. */
+static void queried_small (struct fixture *f, const struct choose_interval *starts, uint32_t procs,
+                           bool complete)
+{
+    static const struct choose_part parts[] = {{"left", 0, 60 * SEC, 0}, {"right", 0, 60 * SEC, 0}};
+    struct choose_offer offers[2];
+    struct choose_problem problem = {
+        .part = parts, .part_count = 2, .offer = offers, .offer_count = 2};
+    struct coalloc_event event = {.kind = COALLOC_EV_QUERIED};
+    for (uint32_t p = 0; p < 2; p++)
+        offers[p] = (struct choose_offer){.part = p,
+                                          .walltime = 60 * SEC,
+                                          .procs = 1,
+                                          .site_procs = procs,
+                                          .not_before = TIME_US_NONE,
+                                          .starts = starts,
+                                          .start_count = starts ? 1 : 0};
+    event.u.queried.problem = &problem;
+    event.u.queried.site_name = names;
+    event.u.queried.complete = complete;
+    step (f, &event);
+}
+
+/* It would fit later: it is kept, for as long as its own bounds allow. */
+static void no_common_slot_is_waited_for (void **state)
+{
+    struct fixture *f = *state;
+    simple (f, COALLOC_EV_BEGIN);
+    f->record->not_after = f->now.wall + 3600 * SEC;
+    for (uint32_t i = 0; i < 5 * policy.tries_max; i++) {
+        queried_small (f, NULL, 2, true);
+        assert_int_equal (f->record->phase, COALLOC_BACKOFF);
+        assert_string_equal (f->record->reason.code, "NoCommonSlot");
+        assert_non_null (strstr (f->record->reason.text, "left at no time in the horizon"));
+        later (f, 61 * SEC);
+        simple (f, COALLOC_EV_TICK);
+        assert_int_equal (f->record->phase, COALLOC_QUERY);
+    }
+    later (f, 3600 * SEC);
+    queried_small (f, NULL, 2, true);
+    assert_int_equal (f->record->phase, COALLOC_ENDED);
+    assert_int_equal (f->record->outcome, COALLOC_REFUSED);
+}
+
+/* Each fits there, and both never: that is known when all have answered. */
+static void what_is_never_possible_is_refused (void **state)
+{
+    struct fixture *f = *state;
+    simple (f, COALLOC_EV_BEGIN);
+    queried_small (f, whenever, 1, false); /* another site may take one of them */
+    assert_int_equal (f->record->phase, COALLOC_BACKOFF);
+    later (f, 61 * SEC);
+    simple (f, COALLOC_EV_TICK);
+    queried_small (f, whenever, 1, true);
+    assert_int_equal (f->record->phase, COALLOC_ENDED);
+    assert_string_equal (f->record->reason.code, "Infeasible");
 }
 
 static void unfunded_is_final (void **state)
@@ -586,7 +665,7 @@ static void a_lost_part_releases_the_other (void **state)
 /* Offers of both parts at both sites; the step takes those of the parts that are sought. */
 static void requeried (struct fixture *f)
 {
-    static const struct choose_part parts[] = {{"left", 0, 60 * SEC}, {"right", 0, 60 * SEC}};
+    static const struct choose_part parts[] = {{"left", 0, 60 * SEC, 0}, {"right", 0, 60 * SEC, 0}};
     struct choose_offer offers[4];
     struct choose_problem problem = {
         .part = parts, .part_count = 2, .offer = offers, .offer_count = 4};
@@ -982,7 +1061,10 @@ int main (void)
         TEST (straight_to_the_end),
         TEST (repeated_answers_change_nothing),
         TEST (no_aborts_and_its_hint_feeds_the_next_choice),
-        TEST (attempts_are_bounded),
+        TEST (unexplained_refusals_are_bounded),
+        TEST (explained_refusals_are_not_counted),
+        TEST (no_common_slot_is_waited_for),
+        TEST (what_is_never_possible_is_refused),
         TEST (unfunded_is_final),
         TEST (silence_is_asked_again_then_taken_as_no),
         TEST (no_decision_after_the_lease),
