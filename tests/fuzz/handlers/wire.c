@@ -168,12 +168,71 @@ static const struct {
     {"job_procs", {"<=8", "==2", "", "x"}},
 };
 
+/* What a field's name says about it, looked up once for each field: messages have a hundred thousand of them. */
+struct facts {
+    const ProtobufCFieldDescriptor *f; /* NULL: free */
+    const char *const *text;           /* of known; NULL: none */
+    enum { ID_NONE, ID_LOCAL, ID_HOLD, ID_GRID, ID_USER, ID_NAME, ID_KIND, ID_DEPENDS } id;
+    bool hash;
+    enum { SAYS_NOW, SAYS_LATER, SAYS_BEFORE, SAYS_TOMORROW, SAYS_NUMBER } says;
+    uint64_t number;
+    enum { LEFT_UNKNOWN, LEFT_IN, LEFT_OUT } left_out[2]; /* with one of each, with many */
+};
+
+enum { FACTS = 8192 };
+
+static void number_facts (struct facts *facts)
+{
+    const ProtobufCFieldDescriptor *f = facts->f;
+    facts->says = SAYS_NUMBER;
+    if (is (f, "created_us"))
+        facts->says = SAYS_NOW;
+    else if (ends (f, "expires_us") || is (f, "slot_start_us") || is (f, "end_us") ||
+             is (f, "until_us"))
+        facts->says = SAYS_LATER;
+    else if (is (f, "start_us") || is (f, "valid_from_us"))
+        facts->says = SAYS_BEFORE;
+    else if (is (f, "valid_to_us"))
+        facts->says = SAYS_TOMORROW;
+    else if (is (f, "walltime_us"))
+        facts->number = 600 * US_PER_S;
+    else if (is (f, "lease_us"))
+        facts->number = 5 * US_PER_S;
+    else
+        facts->number = !(is (f, "shape") || is (f, "epoch") || is (f, "sequence") ||
+                          is (f, "act") || ends (f, "_us"));
+}
+
+static struct facts *facts_of (const ProtobufCFieldDescriptor *f)
+{
+    static struct facts table[FACTS];
+    size_t at = ((uintptr_t)f / sizeof *f) % FACTS;
+    while (table[at].f && table[at].f != f)
+        at = (at + 1) % FACTS;
+    struct facts *facts = &table[at];
+    if (facts->f)
+        return facts;
+    facts->f = f;
+    for (size_t i = 0; i < sizeof known / sizeof *known && !facts->text; i++)
+        if (is (f, known[i].field))
+            facts->text = known[i].text;
+    facts->id = is (f, "job_id") || is (f, "site_job_id") ? ID_LOCAL
+                : is (f, "hold_id")                       ? ID_HOLD
+                : is (f, "grid_job_id")                   ? ID_GRID
+                : is (f, "user") || is (f, "users")       ? ID_USER
+                : is (f, "name") || is (f, "type")        ? ID_NAME
+                : is (f, "kind")                          ? ID_KIND
+                : is (f, "depends")                       ? ID_DEPENDS
+                                                          : ID_NONE;
+    facts->hash = ends (f, "hash") || is (f, "secret") || is (f, "mac") || is (f, "sha256");
+    number_facts (facts);
+    return facts;
+}
+
 static const char *known_text (const ProtobufCFieldDescriptor *f, unsigned which)
 {
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (is (f, known[i].field))
-            return known[i].text[which % 4];
-    return which % 2 ? "" : "alpha";
+    const char *const *text = facts_of (f)->text;
+    return text ? text[which % 4] : which % 2 ? "" : "alpha";
 }
 
 /* 16 bytes, few different ones, so that the same comes again. */
@@ -182,32 +241,24 @@ static void known_bytes (struct wire *w, const ProtobufCFieldDescriptor *f, uint
     uint8_t b[32] = {0};
     memcpy (b, &number, sizeof number);
     b[15] = 1;
-    put_bytes (w, f->id, b,
-               ends (f, "hash") || is (f, "secret") || is (f, "mac") || is (f, "sha256") ? 32 : 16);
+    put_bytes (w, f->id, b, facts_of (f)->hash ? 32 : 16);
 }
 
 static uint64_t known_number (const ProtobufCFieldDescriptor *f)
 {
-    if (is (f, "created_us"))
+    const struct facts *facts = facts_of (f);
+    switch (facts->says) {
+    case SAYS_NOW:
         return (uint64_t)clock_now_us ();
-    if (ends (f, "expires_us") || is (f, "expires_us") || is (f, "slot_start_us") ||
-        is (f, "end_us") || is (f, "until_us"))
+    case SAYS_LATER:
         return (uint64_t)(clock_now_us () + 3600 * US_PER_S);
-    if (is (f, "start_us") || is (f, "valid_from_us"))
+    case SAYS_BEFORE:
         return (uint64_t)(clock_now_us () - 60 * US_PER_S);
-    if (is (f, "end_us"))
-        return (uint64_t)clock_now_us ();
-    if (is (f, "valid_to_us"))
+    case SAYS_TOMORROW:
         return (uint64_t)(clock_now_us () + 86400 * US_PER_S);
-    if (is (f, "shape") || is (f, "epoch") || is (f, "sequence") || is (f, "act"))
-        return 0;
-    if (is (f, "walltime_us"))
-        return 600 * US_PER_S;
-    if (is (f, "lease_us"))
-        return 5 * US_PER_S;
-    if (ends (f, "_us"))
-        return 0;
-    return 1;
+    default:
+        return facts->number;
+    }
 }
 
 /* ---- signed jobs */
@@ -452,6 +503,7 @@ struct shape {
     size_t most;   /* for the field that grows */
     unsigned each; /* of what is repeated, where everything is */
     unsigned nth;  /* which element of a repeated one this is, for its names */
+    bool depends;  /* inside a job's dependencies */
     bool found;
     char *name;
     char path[WIRE_NAME_MAX];
@@ -468,20 +520,29 @@ static void shape_field (struct wire *out, const ProtobufCFieldDescriptor *f, st
     if (f->type == PROTOBUF_C_TYPE_STRING) {
         const char *word = known_text (f, 0);
         char id[40];
-        if (is (f, "job_id") || is (f, "site_job_id") || is (f, "hold_id")) {
-            snprintf (id, sizeof id, "%s%u", is (f, "hold_id") ? "hold." : "alpha.",
+        switch (facts_of (f)->id) {
+        case ID_LOCAL:
+        case ID_HOLD:
+            snprintf (id, sizeof id, "%s%u", facts_of (f)->id == ID_HOLD ? "hold." : "alpha.",
                       1 + (unsigned)(s->number % 500));
             word = id;
-        } else if (is (f, "grid_job_id")) {
+            break;
+        case ID_GRID:
             snprintf (id, sizeof id, "grid.%u",
                       s->signers->grid_jobs ? 3 + 4 * (unsigned)(s->number % s->signers->grid_jobs)
                                             : 10000 + (unsigned)s->number);
             word = id;
-        } else if ((is (f, "user") || is (f, "users")) && s->signers->local)
-            word = "games";
-        else if (strstr (s->path, "depends."))
-            word = is (f, "kind") ? "afterok" : word;
-        unsigned n = element ? element : is (f, "name") || is (f, "type") ? s->nth : 0;
+            break;
+        case ID_USER:
+            word = s->signers->local ? "games" : word;
+            break;
+        case ID_KIND:
+            word = s->depends ? "afterok" : word;
+            break;
+        default:
+            break;
+        }
+        unsigned n = element ? element : facts_of (f)->id == ID_NAME ? s->nth : 0;
         if (n) {
             snprintf (text, sizeof text, "%.20s%u", word, n);
             word = text;
@@ -560,20 +621,29 @@ static bool grows (const ProtobufCFieldDescriptor *f)
 }
 
 /* Components have names of their own, and one site, one req; what only some may have is left out. */
-static bool left_out (const ProtobufCFieldDescriptor *f, const ProtobufCMessageDescriptor *d,
-                      const struct shape *s)
+static bool is_left_out (const ProtobufCFieldDescriptor *f, const ProtobufCMessageDescriptor *d,
+                         bool each)
 {
     bool job = d == &nui__common__v1__job__descriptor;
     if (d == &nui__common__v1__component__descriptor)
-        return s->each
+        return each
                    ? is (f, "reservation") || is (f, "hosts") || is (f, "class") || is (f, "qos") ||
                          is (f, "nodeset") || is (f, "node_access") || is (f, "partitions")
                    : !is (f, "name") && !is (f, "reqs") && !is (f, "walltime_us") &&
                          !is (f, "script") && !is (f, "sites");
-    return job ? !is (f, "components") && !(s->each && is (f, "flags"))
+    return job ? !is (f, "components") && !(each && is (f, "flags"))
                : d == &nui__common__v1__envelope__descriptor || is (f, "gres") || is (f, "nodes") ||
                      is (f, "liked") ||
-                     (d == &nui__common__v1__req__descriptor && !is (f, "tasks") && !s->each);
+                     (d == &nui__common__v1__req__descriptor && !is (f, "tasks") && !each);
+}
+
+static bool left_out (const ProtobufCFieldDescriptor *f, const ProtobufCMessageDescriptor *d,
+                      const struct shape *s)
+{
+    struct facts *facts = facts_of (f);
+    if (facts->left_out[s->each > 0] == LEFT_UNKNOWN)
+        facts->left_out[s->each > 0] = is_left_out (f, d, s->each > 0) ? LEFT_OUT : LEFT_IN;
+    return facts->left_out[s->each > 0] == LEFT_OUT;
 }
 
 static void shape_message (struct wire *out, const ProtobufCMessageDescriptor *d, struct shape *s,
@@ -584,18 +654,19 @@ static void shape_message (struct wire *out, const ProtobufCMessageDescriptor *d
         return;
     for (unsigned i = 0; i < d->n_fields; i++) {
         const ProtobufCFieldDescriptor *f = &d->fields[i];
-        bool mine = s->at >= 0 && grows (f) && s->at-- == 0;
-        snprintf (s->path + path, sizeof s->path - path, "%s.", f->name);
+        bool mine = s->at >= 0 && grows (f) && s->at-- == 0, depends = s->depends;
+        s->depends = depends || facts_of (f)->id == ID_DEPENDS;
         if (mine) {
-            s->path[path] = '\0';
             shape_grow (out, f, s, depth);
         } else if (s->at >= 0 && f->type == PROTOBUF_C_TYPE_MESSAGE) {
+            snprintf (s->path + path, sizeof s->path - path, "%s.", f->name);
             shape_field (out, f, s, depth, 0); /* perhaps in it */
         } else if (!left_out (f, d, s)) {
             unsigned times = f->label == PROTOBUF_C_LABEL_REPEATED && s->each ? s->each : 1;
             for (unsigned n = 0; n < times; n++)
                 shape_field (out, f, s, depth, n);
         }
+        s->depends = depends;
         s->path[path] = '\0';
     }
 }
