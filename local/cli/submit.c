@@ -22,6 +22,8 @@ static const struct cli_option msub_options[] = {
     JOB_TEXT ("tpn", 0, JOB_TPN, "N", "tasks on each node"),
     JOB_TEXT ("procs-per-task", 0, JOB_PROCS_PER_TASK, "N", "processors of a task"),
     JOB_TEXT ("mem", 0, JOB_MEM, "SIZE", "memory of a task"),
+    JOB_TEXT ("mem-per-node", 0, JOB_MEM_PER_NODE, "SIZE", "memory of all tasks on a node"),
+    JOB_TEXT ("gpus", 0, JOB_GPUS, "[TYPE:]N", "GPUs of the whole job, shared out to its tasks"),
     JOB_TEXT ("swap", 0, JOB_SWAP, "SIZE", "swap of a task"),
     JOB_TEXT ("disk", 0, JOB_DISK, "SIZE", "local disk of a task"),
     JOB_TEXT ("like", 0, JOB_LIKE, "A,B",
@@ -54,12 +56,14 @@ static const struct cli_option msub_options[] = {
         "wait for others: after, afterany, afterok, afternotok; before... makes the others wait"),
     JOB_TEXT ("flags", 0, JOB_FLAGS, "A,B",
               "PREEMPTEE (may be evicted), NORESTART (never run twice)"),
-    {"array", 0, CLI_OPT_STRING, "1-10%3", "ten jobs, NUI_ARRAY_INDEX 1 to 10, three at one time",
-     offsetof (struct job_options, array)},
+    JOB_TEXT ("array", 0, JOB_ARRAY, "1-10%3",
+              "ten jobs, NUI_ARRAY_INDEX 1 to 10, three at one time"),
     {"resources", 'l', CLI_OPT_STRING, "LIST", "nodes=2:ppn=4,walltime=1:00:00,procs=8,pmem=512mb",
      offsetof (struct job_options, resources)},
     {"env", 'v', CLI_OPT_LIST, "NAME[=VALUE]", "pass a variable (may be repeated)",
      offsetof (struct job_options, env)},
+    {"env-all", 'V', CLI_OPT_FLAG, NULL, "pass all variables but those of the session and the site",
+     offsetof (struct job_options, env_all)},
     {"stage-in", 0, CLI_OPT_LIST, "URL=PATH[,sha256=HEX][,bytes=N]",
      "a file that is there before it starts", offsetof (struct job_options, stage_in)},
     {"stage-out", 0, CLI_OPT_LIST, "PATH=URL[,always]",
@@ -226,17 +230,14 @@ static int msub_run (struct cli_context *ctx, int argc, char **argv)
         return CLI_FAILED;
     if (cli_options (ctx, msub_options, CLI_STOP_AT_OPERAND, options, argc, argv, &operands,
                      &code)) {
-        code = jobarray_parse (options->array, arena, &array, &err) == 0
-                   ? CLI_OK
-                   : cli_usage ("msub", "%s", err.text);
-        if (code == CLI_OK && array.count && cli_format (ctx) != CLI_TABLE)
-            code = cli_usage ("msub", "--array prints ids: no --json, no --csv");
-        if (code == CLI_OK && (options->text[JOB_AFTER] || options->text[JOB_DEADLINE]) &&
+        if ((options->text[JOB_AFTER] || options->text[JOB_DEADLINE]) &&
             site_time (ctx, options->site, "now", &options->now, &err) != 0)
             code = cli_fail ("msub", &err);
         options->site_walltime = true;
         if (code == CLI_OK)
-            code = job_options_build (ctx, "msub", options, &operands, false, arena, &job);
+            code = job_options_build (ctx, "msub", options, &operands, arena, &array, &job);
+        if (code == CLI_OK && array.count && cli_format (ctx) != CLI_TABLE)
+            code = cli_usage ("msub", "--array prints ids: no --json, no --csv");
         if (code == CLI_OK)
             code = submissions (ctx, options, &array, job, arena);
     }

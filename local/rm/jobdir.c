@@ -5,7 +5,9 @@
 #include "local/rm/jobdir.h"
 
 #include <dirent.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "local/rm/mistake.h"
 #include "local/rm/supervise_file.h"
@@ -41,15 +43,22 @@ int jobdir_account (const char *name, struct passwd *pw, char *buf, size_t cap, 
     return 0;
 }
 
+/* "out", "logs/run.out": below the job's directory. */
 static int output_name_check (const char *name, struct err *err)
 {
-    if (strlen (name) > NAME_OUT_MAX || strchr (name, '/') || name[0] == '.' || !*name ||
-        strcmp (name, "script") == 0 || strcmp (name, "nodefile") == 0)
-        return err_set (err, ERR_INVALID,
-                        "output name '%.40s': wanted a plain file name of at most %d characters, "
-                        "not script or nodefile, not beginning with '.'",
-                        name, NAME_OUT_MAX);
-    return 0;
+    bool plain = strlen (name) <= NAME_OUT_MAX && strcmp (name, "script") != 0 &&
+                 strcmp (name, "nodefile") != 0;
+    for (const char *piece = name; plain && piece; piece = strchr (piece, '/')) {
+        piece += *piece == '/' && piece != name;
+        plain = *piece && *piece != '/' && *piece != '.';
+    }
+    return plain
+               ? 0
+               : err_set (err, ERR_INVALID,
+                          "output name '%.40s': wanted a file name below the job's directory of at "
+                          "most %d characters, not script or nodefile, no part of it beginning "
+                          "with '.'",
+                          name, NAME_OUT_MAX);
 }
 
 const char *jobdir_or (const char *name, const char *otherwise)
@@ -115,12 +124,21 @@ static bool env_has (const struct rm_job *job, const char *name)
     return false;
 }
 
+static void env_names_each (const struct rm_job *job, const char *const *name, const char *value,
+                            void (*fn) (void *arg, const char *name, const char *value), void *arg)
+{
+    for (; name && *name; name++)
+        if (!env_has (job, *name))
+            fn (arg, *name, value);
+}
+
 void jobdir_env_each (const struct rm_job *job, const char *parent, const char *key,
                       const struct passwd *pw,
                       void (*fn) (void *arg, const char *name, const char *value), void *arg)
 {
-    char nodefile[4300];
-    snprintf (nodefile, sizeof nodefile, "%s/%s/work/nodefile", parent, key);
+    char directory[4200], nodefile[4300];
+    snprintf (directory, sizeof directory, "%s/%s/work", parent, key);
+    snprintf (nodefile, sizeof nodefile, "%s/nodefile", directory);
     const char *const pair[][2] = {
         {"NUI_NODEFILE", nodefile}, {"PATH", "/usr/local/bin:/usr/bin:/bin"},
         {"HOME", pw->pw_dir},       {"USER", pw->pw_name},
@@ -128,6 +146,8 @@ void jobdir_env_each (const struct rm_job *job, const char *parent, const char *
     for (size_t i = 0; i < sizeof pair / sizeof *pair; i++)
         if (!env_has (job, pair[i][0]))
             fn (arg, pair[i][0], pair[i][1]);
+    env_names_each (job, job->directory_names, directory, fn, arg);
+    env_names_each (job, job->nodefile_names, nodefile, fn, arg);
 }
 
 /* One line per task, as MPI launchers and PBS scripts expect it. */
@@ -168,6 +188,27 @@ static int work_open (int parent, int dir, const struct rm_job *job)
                : -1;
 }
 
+/* The directories above an output file, step by step and along no link: the account may have put one there. Where one
+ * cannot be made, opening the file tells its user so. */
+static void output_dirs_make (int work, const char *name, const struct passwd *pw)
+{
+    char path[NAME_OUT_MAX + 1], *rest = path;
+    int dir = dup (work);
+    snprintf (path, sizeof path, "%s", name);
+    for (char *piece = strsep (&rest, "/"); rest && dir >= 0; piece = strsep (&rest, "/")) {
+        bool made = mkdirat (dir, piece, 0700) == 0;
+        int below = openat (dir, piece, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (made && below >= 0 && own (dir, piece, pw) != 0) {
+            close (below);
+            below = -1;
+        }
+        close (dir);
+        dir = below;
+    }
+    if (dir >= 0)
+        close (dir);
+}
+
 static int work_fill (int parent, int dir, const struct rm_job *job, const struct passwd *pw)
 {
     struct strbuf nodes = STRBUF_INIT;
@@ -177,6 +218,8 @@ static int work_fill (int parent, int dir, const struct rm_job *job, const struc
     if (work < 0 || file_write_durable (work, "script", job->script, job->script_len, 0700) != 0 ||
         file_write_durable (work, "nodefile", strbuf_text (&nodes), nodes.len, 0600) != 0)
         goto out;
+    output_dirs_make (work, jobdir_or (job->stdout_name, ""), pw);
+    output_dirs_make (work, jobdir_or (job->stderr_name, ""), pw);
     if (fchmodat (work, "script", 0700, 0) != 0 || own (work, "script", pw) != 0 ||
         own (work, "nodefile", pw) != 0 ||
         (job->staged ? renameat (parent, job->staged, dir, "work") : own (dir, "work", pw)) != 0)
@@ -377,6 +420,14 @@ void jobdir_left_over (const char *parent, const char *key)
         close (fd);
 }
 
+/* To read, without following a link on the way: the account owns all that lies below. */
+static int open_below (int dir, const char *path)
+{
+    struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+    return (int)syscall (SYS_openat2, dir, path, &how, sizeof how);
+}
+
 int jobdir_output_open (int parent, const char *job_id, uint32_t incarnation, const char *mark,
                         const char *stream, struct err *err)
 {
@@ -388,9 +439,7 @@ int jobdir_output_open (int parent, const char *job_id, uint32_t incarnation, co
     const char *name = spec ? spec_get (spec, len, stream) : NULL;
     const char *uid = spec ? spec_get (spec, len, "uid") : NULL;
     int work = openat (dir, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    int fd = work < 0 || !name || !uid
-                 ? -1
-                 : openat (work, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    int fd = work < 0 || !name || !uid ? -1 : open_below (work, name);
     struct stat st;
     /* The account may put anything there: only its own plain file is read on its behalf. */
     if (fd >= 0 && (fstat (fd, &st) != 0 || !S_ISREG (st.st_mode) ||

@@ -41,7 +41,11 @@ struct rm_job {
     uint32_t arg_count;
     const char *const *arg;
     uint32_t env_count;
-    const char *const *env;  /* NAME=value: the job's own, then (winning) the NUI_ variables */
+    const char *const *env; /* NAME=value: the job's own, then (winning) the NUI_ variables */
+    /* more names, each list NULL at its end or none at all, for what only the adapter knows: the job's directory
+     * and the file with a host for each task (NUI_NODEFILE) */
+    const char *const *directory_names;
+    const char *const *nodefile_names;
     const char *stdout_name; /* relative to the job's directory, no ".."; NULL or "": "stdout" */
     const char *stderr_name; /* NULL or "": "stderr" */
     /* for resource managers that know of such things; NULL or "": not said */

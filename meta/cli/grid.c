@@ -29,6 +29,9 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
         JOB_TEXT ("procs-per-task", 0, JOB_PROCS_PER_TASK, "N",                                                 \
                   "processors of a task (default 1)"),                                                          \
         JOB_TEXT ("mem", 0, JOB_MEM, "SIZE", "memory of a task: 512, 2G"),                                      \
+        JOB_TEXT ("mem-per-node", 0, JOB_MEM_PER_NODE, "SIZE", "memory of all tasks on a node"),                \
+        JOB_TEXT ("gpus", 0, JOB_GPUS, "[TYPE:]N",                                                              \
+                  "GPUs of the whole job, shared out to its tasks"),                                            \
         JOB_TEXT ("swap", 0, JOB_SWAP, "SIZE", "swap of a task"),                                               \
         JOB_TEXT ("disk", 0, JOB_DISK, "SIZE", "local disk of a task"),                                         \
         JOB_TEXT ("like", 0, JOB_LIKE, "A,B",                                                                   \
@@ -135,9 +138,10 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
 
 const struct cli_option grid_submit_options[] = {
     JOB_OPTIONS,
-    {"array", 0, CLI_OPT_STRING, "1-10%3",
-     "ten jobs, NUI_ARRAY_INDEX 1 to 10, three at one time at a site",
-     offsetof (struct job_options, array)},
+    JOB_TEXT ("array", 0, JOB_ARRAY, "1-10%3",
+              "ten jobs, NUI_ARRAY_INDEX 1 to 10, three at one time at a site"),
+    {"env-all", 'V', CLI_OPT_FLAG, NULL, "pass all variables but those of the session and the site",
+     offsetof (struct job_options, env_all)},
     {"wait", 0, CLI_OPT_FLAG, NULL,
      "follow the job, or each of an array; exit 0 only if all complete",
      offsetof (struct job_options, wait)},

@@ -57,17 +57,6 @@ static int submit_one (struct cli_context *ctx, const char *command, Nui__Common
     return code;
 }
 
-static int array_read (const struct job_options *options, struct arena *arena,
-                       struct jobarray *array, const char *command)
-{
-    struct err err = {0};
-    if (jobarray_parse (options->array, arena, array, &err) != 0)
-        return cli_usage (command, "%s", err.text);
-    if (array->count && options->components.count > 1)
-        return cli_usage (command, "an array's jobs have one component");
-    return CLI_OK;
-}
-
 /* Until it has ended; then what it printed is brought home. CLI_OK only if it completed. */
 static int follow (struct cli_context *ctx, const char *command, const char *id,
                    const char *directory)
@@ -95,9 +84,7 @@ static int submit_run (struct cli_context *ctx, int argc, char **argv)
     if (!cli_options (ctx, grid_submit_options, CLI_STOP_AT_OPERAND, options, argc, argv, &operands,
                       &code))
         goto out;
-    code = array_read (options, arena, &array, argv[0]);
-    if (code == CLI_OK)
-        code = job_options_build (ctx, argv[0], options, &operands, false, arena, &job);
+    code = job_options_build (ctx, argv[0], options, &operands, arena, &array, &job);
     if (code != CLI_OK)
         goto out;
     code = grid_bound_set (ctx, argv[0], job, array.count > 0, arena);
@@ -131,7 +118,8 @@ const struct cli_command submit_command = {
     .text =
         "Signs a job with your key and sends it to the metascheduler, which places it where it\n"
         "will be finished soonest. Prints the job's id (grid.42). Directives #NUI in the script mean\n"
-        "the same as options; where there are none, the common #SBATCH and #PBS ones are read.",
+        "the same as options; where there are none, #SBATCH, #PBS or #MSUB ones are read: what cannot\n"
+        "be had is refused.",
     .options = grid_submit_options,
     .example = "nui submit -A phys -n 4 -t 1:00:00 run.sh input.dat\n"
                "nui submit -t 10:00 --component left:site=alpha,tasks=2 \\\n"
@@ -245,7 +233,7 @@ static int estimate_run (struct cli_context *ctx, int argc, char **argv)
     if (!cli_options (ctx, grid_estimate_options, CLI_STOP_AT_OPERAND, options, argc, argv,
                       &operands, &code))
         goto out;
-    code = job_options_build (ctx, argv[0], options, &operands, true, arena, &job);
+    code = job_options_build (ctx, argv[0], options, &operands, arena, NULL, &job);
     if (code != CLI_OK)
         goto out;
     job->question = true;

@@ -17,6 +17,8 @@ static int add (struct jobarray *a, uint32_t index, struct err *err)
     for (uint32_t i = 0; i < a->count; i++)
         if (a->index[i] == index)
             return err_set (err, ERR_INVALID, "--array: index %u is given twice", index);
+    a->min = a->count == 0 || index < a->min ? index : a->min;
+    a->max = a->count == 0 || index > a->max ? index : a->max;
     a->index[a->count++] = index;
     return 0;
 }
@@ -82,6 +84,9 @@ Nui__Common__V1__Job *jobarray_element (const struct jobarray *a, uint32_t i, st
     job->array_id.len = sizeof id->b;
     job->array_index = a->index[i];
     job->array_limit = a->limit;
+    job->array_count = a->count;
+    job->array_min = a->min;
+    job->array_max = a->max;
     job->components = arena_array (arena, job->n_components, sizeof *job->components);
     for (size_t k = 0; k < job->n_components; k++) {
         job->components[k] =

@@ -14,7 +14,8 @@ enum { JOBARRAY_MAX = 10000 };
 struct jobarray {
     uint32_t count;  /* 0: an ordinary job */
     uint32_t *index; /* ascending as given, none twice */
-    uint32_t limit;  /* 0: none */
+    uint32_t min, max;
+    uint32_t limit; /* 0: none */
     struct uuid id;
 };
 

@@ -49,6 +49,9 @@ static const char *const job_key[JOB_TEXTS] = {
     [JOB_RETRY_DELAY] = "retry-delay",
     [JOB_ON_SITE_LOSS] = "on-site-loss",
     [JOB_NOTIFY] = "notify",
+    [JOB_ARRAY] = "array",
+    [JOB_GPUS] = "gpus",
+    [JOB_MEM_PER_NODE] = "mem-per-node",
 };
 
 static int options_into_spec (const struct job_options *options, struct jobspec *spec,
@@ -60,6 +63,8 @@ static int options_into_spec (const struct job_options *options, struct jobspec 
             rc = jobspec_set (spec, job_key[i], options->text[i], err);
     if (rc == 0 && options->hold)
         rc = jobspec_set (spec, "hold", "", err);
+    if (rc == 0 && options->env_all)
+        rc = jobspec_set (spec, "env-all", "", err);
     if (rc == 0 && options->resources)
         rc = jobspec_resources (spec, options->resources, stderr, err);
     for (uint32_t i = 0; i < options->reqs.count && rc == 0; i++)
@@ -76,8 +81,9 @@ static int options_into_spec (const struct job_options *options, struct jobspec 
 }
 
 static int spec_read (struct cli_context *ctx, const struct job_options *options,
-                      const struct cli_operands *operands, bool script_optional,
-                      struct jobspec *spec, Nui__Common__V1__Job **job_out, struct err *err)
+                      const struct cli_operands *operands, struct arena *arena,
+                      struct jobspec *spec, struct jobarray *array, Nui__Common__V1__Job **job_out,
+                      struct err *err)
 {
     int rc = options_into_spec (options, spec, err);
     if (rc == 0 && operands->count > 0)
@@ -88,12 +94,18 @@ static int spec_read (struct cli_context *ctx, const struct job_options *options
         rc = jobspec_directives (spec, stderr, err);
     if (rc == 0 && cli_account (ctx))
         rc = jobspec_set (spec, "account", cli_account (ctx), err);
-    return rc < 0 ? rc : jobspec_build (spec, script_optional, job_out, err);
+    if (rc == 0 && array)
+        rc = jobarray_parse (jobspec_array (spec), arena, array, err);
+    if (rc == 0)
+        rc = jobspec_build (spec, array == NULL, job_out, err);
+    if (rc == 0 && array && array->count && (*job_out)->n_components > 1)
+        rc = err_set (err, ERR_INVALID, "an array's jobs have one component");
+    return rc;
 }
 
 int job_options_build (struct cli_context *ctx, const char *command,
                        const struct job_options *options, const struct cli_operands *operands,
-                       bool script_optional, struct arena *arena, Nui__Common__V1__Job **out)
+                       struct arena *arena, struct jobarray *array, Nui__Common__V1__Job **out)
 {
     struct err err = {0};
     Nui__Common__V1__Job *job;
@@ -103,7 +115,7 @@ int job_options_build (struct cli_context *ctx, const char *command,
     struct jobspec *spec = jobspec_create (arena, options->now ? options->now : clock_now_us ());
     if (options->site_walltime)
         jobspec_walltime_optional (spec);
-    if (spec_read (ctx, options, operands, script_optional, spec, &job, &err) < 0)
+    if (spec_read (ctx, options, operands, arena, spec, array, &job, &err) < 0)
         return err.code == ERR_INVALID ? cli_usage (command, "%s", err.text)
                                        : cli_fail (command, &err);
     struct uuid *uuid = arena_new (arena, struct uuid);

@@ -53,6 +53,9 @@ enum job_text {
     JOB_RETRY_DELAY,
     JOB_ON_SITE_LOSS,
     JOB_NOTIFY,
+    JOB_ARRAY,
+    JOB_GPUS,
+    JOB_MEM_PER_NODE,
     JOB_TEXTS
 };
 
@@ -64,10 +67,9 @@ struct job_options {
     struct cli_list stage_in, stage_out;
     const char *file;      /* --file JOB.json */
     const char *resources; /* msub -l */
-    const char *array;     /* --array 1-10%3 */
     bool wait;             /* submit only */
     const char *save;      /* submit only: --save DIR */
-    bool hold;
+    bool hold, env_all;
     const char *site;   /* msub only: --site */
     time_us now;        /* times count from here; 0: the wall clock */
     bool site_walltime; /* a job that says no limit gets the site's */
@@ -78,11 +80,11 @@ struct job_options {
         name, letter, CLI_OPT_STRING, value, help, offsetof (struct job_options, text[place])      \
     }
 
-/* The job, in the arena, with grid, uuid and times; submitter "". Returns CLI_OK, or what the command
- * returns, having told why. */
+/* The job, in the arena, with grid, uuid and times; submitter "". array: which jobs it stands for; NULL: it is only asked
+ * about, and one stands for all. Returns CLI_OK, or what the command returns, having told why. */
 int job_options_build (struct cli_context *ctx, const char *command,
                        const struct job_options *options, const struct cli_operands *operands,
-                       bool script_optional, struct arena *arena, Nui__Common__V1__Job **out);
+                       struct arena *arena, struct jobarray *array, Nui__Common__V1__Job **out);
 /* Signs it with my key, as mine. The envelope is to be freed with envelope_free. */
 int job_sign (struct cli_context *ctx, const char *command, Nui__Common__V1__Job *job,
               struct arena *arena, Nui__Common__V1__Envelope **out);

@@ -44,6 +44,11 @@ void jobspec_walltime_optional (struct jobspec *spec)
     spec->walltime_optional = true;
 }
 
+const char *jobspec_array (const struct jobspec *spec)
+{
+    return spec->array;
+}
+
 int jobspec_list_add (struct jobspec *spec, struct text_list *list, const char *text,
                       struct err *err)
 {
@@ -207,6 +212,74 @@ static int set_memory (int64_t *field, const char *key, const char *value, struc
     return 0;
 }
 
+/* "mem-per-node" says "mem", for a node. */
+static enum amount_per amount_per (const char *key, size_t len)
+{
+    static const char *const per[] = {
+        [PER_PROC] = "-per-proc", [PER_NODE] = "-per-node", [PER_JOB] = "-per-job"};
+    for (size_t i = PER_PROC; i <= PER_JOB; i++)
+        if (!strcmp (key + len, per[i]))
+            return (enum amount_per)i;
+    return PER_TASK;
+}
+
+/* "2", "a100:2", "a100:1,v100:1" into gpu:2, gpu.a100:2 and so on: of the job, unless the key says otherwise. */
+static int set_gpus (struct jobspec *spec, struct part *part, const char *key, const char *value,
+                     struct err *err)
+{
+    const char *list = "";
+    if (part->gres.count)
+        return 0;
+    for (char *rest = arena_strdup (spec->arena, value); rest;) {
+        char *count = strsep (&rest, ","), *type = NULL;
+        uint64_t n;
+        if (*count < '0' || *count > '9') {
+            type = count;
+            count = strchr (count, ':');
+            if (count)
+                *count++ = '\0';
+        }
+        if (uint_parse (count ? count : "1", key, 1, 1u << 20, &n, err) < 0 || (type && !*type))
+            return err_set (err, ERR_INVALID, "--%s: '%s' is not a number such as 2 or a100:2", key,
+                            value);
+        list = arena_printf (spec->arena, "%s%sgpu%s%s:%llu", list, *list ? "," : "",
+                             type ? "." : "", type ? type : "", (unsigned long long)n);
+    }
+    part->gres_per = !strcmp (key, "gpus-per-task")   ? PER_TASK
+                     : !strcmp (key, "gpus-per-node") ? PER_NODE
+                                                      : PER_JOB;
+    return list_split (spec, &part->gres, key, list, false, err);
+}
+
+/* Keys "mem", "disk" and "gres", with what they are for. ERR_NOT_FOUND: it is none of them. */
+static int set_amount (struct jobspec *spec, struct part *part, const char *key, const char *value,
+                       struct err *err)
+{
+    if (!strcmp (key, "gpus") || !strcmp (key, "gpus-per-node") || !strcmp (key, "gpus-per-task"))
+        return set_gpus (spec, part, key, value, err);
+    size_t len = strcspn (key, "-");
+    enum amount_per per = amount_per (key, len);
+    if (key[len] && per == PER_TASK)
+        return ERR_NOT_FOUND;
+    if (len == 3 && !strncmp (key, "mem", 3)) {
+        if (part->mem_mb < 0)
+            part->mem_per = per;
+        return set_memory (&part->mem_mb, key, value, err);
+    }
+    if (len == 4 && !strncmp (key, "disk", 4) && (per == PER_TASK || per == PER_NODE)) {
+        if (part->disk_mb < 0)
+            part->disk_per = per;
+        return set_memory (&part->disk_mb, key, value, err);
+    }
+    if (len == 4 && !strncmp (key, "gres", 4) && per != PER_PROC) {
+        if (part->gres.count)
+            return 0;
+        part->gres_per = per;
+        return list_split (spec, &part->gres, key, value, false, err);
+    }
+    return ERR_NOT_FOUND;
+}
+
 /* Keys that a component may have. ERR_NOT_FOUND when key is none of them. */
 int jobspec_part_set (struct jobspec *spec, struct part *part, const char *key, const char *value,
                       struct err *err)
@@ -221,12 +294,11 @@ int jobspec_part_set (struct jobspec *spec, struct part *part, const char *key, 
         return set_count (&part->procs_per_task, key, value, 1u << 16, err);
     if (!strcmp (key, "procs-max"))
         return set_count (&part->procs_max, key, value, 100000000, err);
-    if (!strcmp (key, "mem"))
-        return set_memory (&part->mem_mb, key, value, err);
+    int rc = set_amount (spec, part, key, value, err);
+    if (rc != ERR_NOT_FOUND)
+        return rc;
     if (!strcmp (key, "swap"))
         return set_memory (&part->swap_mb, key, value, err);
-    if (!strcmp (key, "disk"))
-        return set_memory (&part->disk_mb, key, value, err);
     if (!strcmp (key, "time"))
         return set_walltime (part, value, err);
     if (!strcmp (key, "offset"))
@@ -237,8 +309,6 @@ int jobspec_part_set (struct jobspec *spec, struct part *part, const char *key, 
         return part->liked.count ? 0 : list_split (spec, &part->liked, key, value, true, err);
     if (!strcmp (key, "site"))
         return part->sites.count ? 0 : list_split (spec, &part->sites, key, value, true, err);
-    if (!strcmp (key, "gres"))
-        return part->gres.count ? 0 : list_split (spec, &part->gres, key, value, false, err);
     if (!strcmp (key, "licence"))
         return part->licences.count ? 0
                                     : list_split (spec, &part->licences, key, value, false, err);
@@ -340,6 +410,12 @@ int jobspec_set (struct jobspec *spec, const char *key, const char *value, struc
         return set_text (spec, &spec->flags, key, value, err);
     if (!strcmp (key, "hold")) {
         spec->held = true;
+        return 0;
+    }
+    if (!strcmp (key, "array"))
+        return set_text (spec, &spec->array, key, value, err);
+    if (!strcmp (key, "env-all")) {
+        spec->env_all = true;
         return 0;
     }
     if (!strcmp (key, "max-cost")) {

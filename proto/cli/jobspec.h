@@ -27,8 +27,9 @@ void jobspec_walltime_optional (struct jobspec *spec);
 
 /* One setting of the whole job or, for the keys a component may have, of every component. Keys:
  * account name after start-by deadline valid prefer depend flags hold max-cost quote retries retry-on retry-delay
- * on-site-loss notify (job); tasks trl nodes tpn procs-per-task mem
- * swap disk time features like site qos class output error env script offset gres licence partition nodeset hosts
+ * on-site-loss notify array env-all (job); tasks trl nodes tpn procs-per-task mem (also mem-per-proc, mem-per-node,
+ * mem-per-job) swap disk (disk-per-node) gres (gres-per-node, gres-per-job; gpus, gpus-per-node,
+ * gpus-per-task) time features like site qos class output error env script offset licence partition nodeset hosts
  * exclude node-access procs-max req stage-in stage-out (component); component (a whole component string).
  * ERR_INVALID names the key and what was wrong; ERR_NOT_FOUND: no such key. */
 int jobspec_set (struct jobspec *spec, const char *key, const char *value, struct err *err);
@@ -44,12 +45,16 @@ int jobspec_json (struct jobspec *spec, const char *path, struct err *err);
 int jobspec_script (struct jobspec *spec, const char *path, char *const *args, int arg_count,
                     struct err *err);
 
-/* What qsub's -l says: "nodes=2:ppn=4,walltime=1:00:00,pmem=512mb". */
-int jobspec_resources (struct jobspec *spec, const char *list, FILE *warn, struct err *err);
+/* What qsub's -l says: "nodes=2:ppn=4,walltime=1:00:00,pmem=512mb". Notes as jobspec_directives. */
+int jobspec_resources (struct jobspec *spec, const char *list, FILE *note, struct err *err);
 
 /* Applies the directives of the script read before: #NUI, or, where there are none, #SBATCH, #PBS and
- * #MSUB. A foreign directive that nui does not know is named on warn (NULL: silently). */
-int jobspec_directives (struct jobspec *spec, FILE *warn, struct err *err);
+ * #MSUB. One that cannot be had here is refused (ERR_INVALID, with the line); one that changes nothing that is
+ * computed, and not where, passes with a note (NULL: silently). */
+int jobspec_directives (struct jobspec *spec, FILE *note, struct err *err);
+
+/* What --array, a file or a directive says; NULL: it is one job. */
+const char *jobspec_array (const struct jobspec *spec);
 
 /* The message, in the arena; grid, submitter, uuid and times are the caller's to fill. Checks what
  * needs the whole (a walltime, a script unless script_optional, unique component names). */

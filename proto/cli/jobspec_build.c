@@ -1,6 +1,7 @@
 /* The message, of all that was said. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "proto/cli/jobspec_i.h"
 #include "proto/cli/stageoption.h"
@@ -58,6 +59,52 @@ static Nui__Common__V1__GenericResource **resources_build (struct jobspec *spec,
     return out;
 }
 
+/* So many tasks share what is said for a node, or for the job; 0, with why: nobody can know. */
+static int64_t sharers (enum amount_per per, const Nui__Common__V1__Req *req, const char *what,
+                        struct err *err)
+{
+    if (per == PER_TASK)
+        return 1;
+    if (per == PER_JOB || req->tasks == 1)
+        return req->tasks;
+    if (req->tasks_per_node)
+        return req->tasks_per_node;
+    if (req->nodes)
+        return (req->tasks + req->nodes - 1) / req->nodes;
+    err_set (err, ERR_INVALID,
+             "%s is said for each node, but not how many tasks a node gets: say also the number of "
+             "nodes, or of tasks on each",
+             what);
+    return 0;
+}
+
+/* A task's memory in MB, rounded up. Below 0: err says why. */
+static int64_t per_task (int64_t mb, enum amount_per per, const Nui__Common__V1__Req *req,
+                         const char *what, struct err *err)
+{
+    if (per == PER_PROC)
+        return mb * req->procs_per_task;
+    int64_t n = mb ? sharers (per, req, what, err) : 1;
+    return n ? (mb + n - 1) / n : -1;
+}
+
+/* Devices are not halved: each task gets the same number of them. */
+static int gres_share (Nui__Common__V1__Req *req, enum amount_per per, struct err *err)
+{
+    int64_t n = req->n_gres ? sharers (per, req, "a generic resource", err) : 1;
+    if (n == 0)
+        return err->code;
+    for (size_t i = 0; i < req->n_gres; i++) {
+        if (req->gres[i]->count % n)
+            return err_set (err, ERR_INVALID,
+                            "%s:%u cannot be shared out evenly to %lld tasks: say how many each "
+                            "task gets",
+                            req->gres[i]->name, req->gres[i]->count, (long long)n);
+        req->gres[i]->count /= (uint32_t)n;
+    }
+    return 0;
+}
+
 static Nui__Common__V1__Req *req_build (struct jobspec *spec, const struct part *part,
                                         const struct part *d, struct err *err)
 {
@@ -82,13 +129,20 @@ static Nui__Common__V1__Req *req_build (struct jobspec *spec, const struct part 
     req->nodes = (uint32_t)nodes;
     req->tasks_per_node = (uint32_t)tpn;
     req->procs_per_task = (uint32_t)pick (part->procs_per_task, d->procs_per_task, 1);
-    req->memory_mb = pick (part->mem_mb, d->mem_mb, 0);
+    req->memory_mb = per_task (pick (part->mem_mb, d->mem_mb, 0),
+                               part->mem_mb >= 0 ? part->mem_per : d->mem_per, req, "memory", err);
     req->swap_mb = pick (part->swap_mb, d->swap_mb, 0);
-    req->disk_mb = pick (part->disk_mb, d->disk_mb, 0);
+    req->disk_mb =
+        per_task (pick (part->disk_mb, d->disk_mb, 0),
+                  part->disk_mb >= 0 ? part->disk_per : d->disk_per, req, "local disk", err);
+    if (req->memory_mb < 0 || req->disk_mb < 0)
+        return NULL;
     req->features = text_array (spec, &part->features, &d->features, &req->n_features);
     req->liked = text_array (spec, &part->liked, &d->liked, &req->n_liked);
     req->gres = resources_build (spec, "gres", &part->gres, &d->gres, &req->n_gres, err);
-    return req->n_gres && !req->gres ? NULL : req;
+    if (req->n_gres && !req->gres)
+        return NULL;
+    return gres_share (req, part->gres.count ? part->gres_per : d->gres_per, err) < 0 ? NULL : req;
 }
 
 /* The job's own req, then those that --req adds. */
@@ -121,9 +175,26 @@ static int script_build (struct jobspec *spec, const struct part *part, bool opt
         return rc;
     if (!len)
         return err_set (err, ERR_INVALID, "%s is empty", path);
+    if (spec->interpreter && !part->script_path) {
+        data = arena_printf (spec->arena, "#!%s\n%s", spec->interpreter, data);
+        len += strlen (spec->interpreter) + 3;
+    }
     c->script.data = (uint8_t *)data;
     c->script.len = len;
     return 0;
+}
+
+/* What the job's site sets itself, or what is of this session only. */
+static bool env_is_own (const char *text)
+{
+    static const char *const own[] = {
+        "HOME=", "USER=",   "LOGNAME=",  "SHELL=", "PWD=",     "OLDPWD=", "SHLVL=",
+        "_=",    "TMPDIR=", "HOSTNAME=", "TERM=",  "DISPLAY=", "MAIL=",   "NUI_",
+        "SSH_",  "XDG_",    "DBUS_",     "SLURM_", "PBS_"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (!strncmp (text, own[i], strlen (own[i])))
+            return true;
+    return false;
 }
 
 /* The component's own variables, then those of all that it does not set itself. */
@@ -138,6 +209,10 @@ static int env_build (struct jobspec *spec, const struct part *part, Nui__Common
             return err->code;
     for (size_t i = 0; i < spec->defaults.env.count; i++)
         if (jobspec_env_set (spec, &both, spec->defaults.env.item[i], err) < 0)
+            return err->code;
+    for (char **mine = environ; spec->env_all && *mine; mine++)
+        if (strchr (*mine, '=') && !env_is_own (*mine) &&
+            jobspec_env_set (spec, &both, *mine, err) < 0)
             return err->code;
     c->env = text_array (spec, &both.env, &both.env, &c->n_env);
     return 0;

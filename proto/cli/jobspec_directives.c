@@ -1,106 +1,101 @@
-/* Directives in a script: our own, Slurm's, PBS's and Moab's. */
+/* jobspec_directives: finds the directives of a script, takes each apart into option and value, and does what the
+ * dialect's table says of it. joboptions calls it once the command line is read, whose word is the last. A directive is
+ * honoured, or refuses the job with one sentence; with a note passes only what changes nothing that is computed. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/cli/jobspec_i.h"
+#include "proto/cli/directives_i.h"
 
-/* A foreign option and the key it means; minutes: a bare number of -t is minutes (Slurm). */
-struct foreign {
-    const char *short_name, *long_name, *key;
+enum dialect { DIALECT_NUI, DIALECT_SLURM, DIALECT_PBS, DIALECT_MSUB, DIALECTS };
+
+static const char *const dialect_mark[DIALECTS] = {"#NUI", "#SBATCH", "#PBS", "#MSUB"};
+
+/* Letters of nui submit; its long options are jobspec_set's keys. */
+static const struct directive directives_nui[] = {
+    {'A', "account", .key = "account"},
+    {'q', "qos", .key = "qos"},
+    {'p', "class", .key = "class"},
+    {'n', "tasks", .key = "tasks"},
+    {'N', "nodes", .key = "nodes"},
+    {'t', "time", .key = "time"},
+    {'C', "features", .key = "features"},
+    {'L', "licence", .key = "licence"},
+    {'o', "output", .key = "output"},
+    {'e', "error", .key = "error"},
+    {'w', "hosts", .key = "hosts"},
+    {'x', "exclude", .key = "exclude"},
+    {'a', "array", .key = "array"},
+    {'H', "hold", NO_VALUE, .key = "hold"},
+    {0},
 };
 
-static const struct foreign native_options[] = {
-    {"-A", "--account", "account"},
-    {"-q", "--qos", "qos"},
-    {"-p", "--class", "class"},
-    {"-n", "--tasks", "tasks"},
-    {"-N", "--nodes", "nodes"},
-    {NULL, "--tpn", "tpn"},
-    {NULL, "--mem", "mem"},
-    {NULL, "--swap", "swap"},
-    {NULL, "--disk", "disk"},
-    {NULL, "--like", "like"},
-    {"-t", "--time", "time"},
-    {"-C", "--features", "features"},
-    {NULL, "--site", "site"},
-    {NULL, "--after", "after"},
-    {NULL, "--start-by", "start-by"},
-    {NULL, "--valid", "valid"},
-    {NULL, "--deadline", "deadline"},
-    {NULL, "--prefer", "prefer"},
-    {NULL, "--trl", "trl"},
-    {NULL, "--gres", "gres"},
-    {"-L", "--licence", "licence"},
-    {NULL, "--partition", "partition"},
-    {NULL, "--nodeset", "nodeset"},
-    {NULL, "--hosts", "hosts"},
-    {NULL, "--node-access", "node-access"},
-    {NULL, "--procs-max", "procs-max"},
-    {NULL, "--req", "req"},
-    {NULL, "--depend", "depend"},
-    {NULL, "--flags", "flags"},
-    {NULL, "--name", "name"},
-    {"-o", "--output", "output"},
-    {"-e", "--error", "error"},
-    {NULL, "--env", "env"},
-    {NULL, "--stage-in", "stage-in"},
-    {NULL, "--stage-out", "stage-out"},
-    {NULL, "--max-cost", "max-cost"},
-    {NULL, "--quote", "quote"},
-    {NULL, "--component", "component"},
-    {NULL, "--procs-per-task", "procs-per-task"},
-    {NULL, "--reservation", "reservation"},
-    {NULL, "--gres", "gres"},
-    {NULL, "--licence", "licence"},
-    {NULL, "--partition", "partition"},
-    {NULL, "--nodeset", "nodeset"},
-    {"-w", "--hosts", "hosts"},
-    {"-x", "--exclude", "exclude"},
-    {NULL, "--node-access", "node-access"},
-    {NULL, "--procs-max", "procs-max"},
-    {NULL, "--req", "req"},
-    {NULL, NULL, NULL},
-};
+static const struct directive *const dialect_table[DIALECTS] = {directives_nui, directives_slurm,
+                                                                directives_pbs, directives_pbs};
 
-static const struct foreign slurm_options[] = {
-    {"-A", "--account", "account"},
-    {"-q", "--qos", "qos"},
-    {"-p", "--partition", "class"},
-    {"-n", "--ntasks", "tasks"},
-    {"-N", "--nodes", "nodes"},
-    {NULL, "--ntasks-per-node", "tpn"},
-    {"-c", "--cpus-per-task", "procs-per-task"},
-    {NULL, "--mem-per-task", "mem"},
-    {"-t", "--time", "time"},
-    {"-C", "--constraint", "features"},
-    {"-J", "--job-name", "name"},
-    {"-o", "--output", "output"},
-    {"-e", "--error", "error"},
-    {"-d", "--dependency", "depend"},
-    {NULL, "--reservation", "reservation"},
-    {"-w", "--nodelist", "hosts"},
-    {"-x", "--exclude", "exclude"},
-    {"-L", "--licenses", "licence"},
-    {NULL, NULL, NULL},
-};
-
-static const struct foreign pbs_options[] = {
-    {"-A", NULL, "account"}, {"-q", NULL, "class"}, {"-N", NULL, "name"}, {"-o", NULL, "output"},
-    {"-e", NULL, "error"},   {"-l", NULL, "-l"},    {NULL, NULL, NULL},
-};
-
-static const struct foreign *foreign_find (const struct foreign *table, const char *word,
-                                           size_t len)
+void directives_note (const struct directives *d, const char *name, const char *text)
 {
-    for (; table->key; table++) {
-        if (table->short_name && strlen (table->short_name) == len &&
-            !strncmp (table->short_name, word, len))
-            return table;
-        if (table->long_name && strlen (table->long_name) == len &&
-            !strncmp (table->long_name, word, len))
-            return table;
+    if (d->note)
+        fprintf (d->note, "nui: note: %s %s: %s\n", d->mark, name, text);
+}
+
+int directives_memory (struct directives *d, const char *name, const char *key, const char *value,
+                       struct err *err)
+{
+    if (d->memory && strcmp (d->memory, name) != 0)
+        return err_set (err, ERR_INVALID, "%s and %s both say how much memory", d->memory, name);
+    d->memory = arena_strdup (d->spec->arena, name);
+    return jobspec_set (d->spec, key, value, err);
+}
+
+int directives_gres (struct directives *d, const char *name, const char *key, const char *value,
+                     struct err *err)
+{
+    if (d->gres)
+        return err_set (err, ERR_INVALID,
+                        "%s and %s both ask for generic resources: say all in one", d->gres, name);
+    d->gres = arena_strdup (d->spec->arena, name);
+    return jobspec_set (d->spec, key, value, err);
+}
+
+int directives_depend (struct directives *d, const char *name, char *value, struct err *err)
+{
+    static const char *const kinds[] = {"after",
+                                        "afterany",
+                                        "afterok",
+                                        "afternotok",
+                                        "before",
+                                        "beforeany",
+                                        "beforeok",
+                                        "beforenotok",
+                                        "jobstart",
+                                        "jobcomplete",
+                                        "jobsuccessfulcomplete",
+                                        "jobfailedcomplete"};
+    (void)name;
+    char *copy = arena_strdup (d->spec->arena, value), *rest = NULL;
+    for (char *one = strtok_r (copy, ",", &rest); one; one = strtok_r (NULL, ",", &rest)) {
+        size_t len = strcspn (one, ":");
+        bool known = false;
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+            known = known || (strlen (kinds[i]) == len && strncmp (kinds[i], one, len) == 0);
+        if (!known || strpbrk (one, "?+"))
+            return err_set (err, ERR_INVALID,
+                            "'%s' cannot be waited for: jobs wait by after, afterany, afterok and "
+                            "afternotok, for all of those named",
+                            one);
     }
-    return NULL;
+    return jobspec_set (d->spec, "depend", value, err);
+}
+
+int directives_directory (struct directives *d, const char *name, char *value, struct err *err)
+{
+    (void)d, (void)name;
+    return strcmp (value, ".") == 0 || strcmp (value, "./") == 0
+               ? 0
+               : err_set (err, ERR_INVALID,
+                          "a job starts in a directory of its own at its site, not in %s: take the "
+                          "line away, and bring the files that it needs by --stage-in",
+                          value);
 }
 
 /* Next word of a directive, quotes removed; NULL at the end or at a comment. */
@@ -122,110 +117,89 @@ static char *word_next (char **cursor)
     return start;
 }
 
-/* Slurm: a bare number of --time is minutes, "M:S" has seconds. */
-static const char *slurm_time (struct jobspec *spec, const char *value)
+static const struct directive *by_letter (const struct directive *table, char letter)
 {
-    if (*value && strspn (value, "0123456789") == strlen (value))
-        return arena_printf (spec->arena, "%s:00", value);
-    return value;
+    for (; table->letter || table->name; table++)
+        if (table->letter == letter)
+            return table;
+    return NULL;
 }
 
-/* -l nodes=2:ppn=4,walltime=1:00:00,mem=512mb */
-static int pbs_resources (struct jobspec *spec, char *list, FILE *warn, struct err *err)
+static const struct directive *by_name (const struct directive *table, const char *name, size_t len)
 {
-    for (char *rest = list; rest;) {
-        char *item = strsep (&rest, ",");
-        char *value = strchr (item, '=');
-        if (!value)
-            return err_set (err, ERR_INVALID, "-l '%s' is not name=value", item);
-        *value++ = '\0';
-        int rc = 0;
-        if (!strcmp (item, "walltime"))
-            rc = jobspec_set (spec, "time", value, err);
-        else if (!strcmp (item, "nodes")) {
-            char *more = value;
-            const char *nodes = strsep (&more, ":");
-            const char *ppn = more && !strncmp (more, "ppn=", 4) ? more + 4 : "1";
-            uint64_t n, p;
-            if ((rc = uint_parse (nodes, "nodes", 1, 1u << 20, &n, err)) == 0 &&
-                (rc = uint_parse (ppn, "ppn", 1, 1u << 16, &p, err)) == 0 &&
-                (rc = jobspec_set (spec, "nodes", nodes, err)) == 0 &&
-                (rc = jobspec_set (spec, "tpn", ppn, err)) == 0) {
-                const char *tasks = arena_printf (spec->arena, "%llu", (unsigned long long)(n * p));
-                rc = jobspec_set (spec, "tasks", tasks, err);
-            }
-        } else if (!strcmp (item, "procs"))
-            rc = jobspec_set (spec, "tasks", value, err);
-        else if (!strcmp (item, "pmem")) {
-            size_t len = strlen (value);
-            if (len && (value[len - 1] == 'b' || value[len - 1] == 'B'))
-                value[len - 1] = '\0';
-            rc = jobspec_set (spec, "mem", value, err);
-        } else if (!strcmp (item, "advres"))
-            rc = jobspec_set (spec, "reservation", value, err);
-        else if (warn)
-            fprintf (warn, "nui: note: -l %s is not understood and has no effect\n", item);
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
+    for (; table->letter || table->name; table++)
+        if (table->name && strlen (table->name) == len && strncmp (table->name, name, len) == 0)
+            return table;
+    return NULL;
 }
 
-int jobspec_resources (struct jobspec *spec, const char *list, FILE *warn, struct err *err)
+static int directive_do (struct directives *d, const struct directive *option, const char *name,
+                         char *value, struct err *err)
 {
-    return pbs_resources (spec, arena_strdup (spec->arena, list), warn, err);
+    int rc = 0;
+    if (option->refused)
+        rc = err_set (err, ERR_INVALID, "%s", option->refused);
+    else if (option->fn)
+        rc = option->fn (d, name, value, err);
+    else if (option->key)
+        rc = jobspec_set (d->spec, option->key, value ? value : "", err);
+    else if (option->noted)
+        directives_note (d, name, option->noted);
+    if (option->key && strcmp (option->key, "error") == 0)
+        d->error_told = true;
+    return rc < 0 ? err_prefix (err, "%s %s", d->mark, name) : 0;
 }
 
-enum dialect { DIALECT_NUI, DIALECT_SLURM, DIALECT_PBS, DIALECT_MSUB };
-
-static int directive_line (struct jobspec *spec, enum dialect dialect, char *line, FILE *warn,
-                           struct err *err)
+/* "--name=value", "--name value", "-n4", "-n 4": one option of a line, from its first word on. */
+static int option_read (struct directives *d, const struct directive *table, char *word,
+                        char **cursor, struct err *err)
 {
-    static const char *const mark[] = {"#NUI", "#SBATCH", "#PBS", "#MSUB"};
-    const struct foreign *table = dialect == DIALECT_NUI     ? native_options
-                                  : dialect == DIALECT_SLURM ? slurm_options
-                                                             : pbs_options;
-    char *cursor = line;
-    for (char *word; (word = word_next (&cursor));) {
-        char *equals = !strncmp (word, "--", 2) ? strchr (word, '=') : NULL;
-        size_t len = equals ? (size_t)(equals - word) : strlen (word);
-        const struct foreign *option = foreign_find (table, word, len);
-        char *value = equals ? equals + 1 : NULL;
-        if (!option && len > 2 && word[0] == '-' && word[1] != '-') {
-            option = foreign_find (table, word, 2); /* -n4 */
-            value = word + 2;
+    const struct directive *option;
+    struct directive own = {0};
+    char *value = NULL, *name = word;
+    if (strncmp (word, "--", 2) == 0) {
+        value = strchr (word, '=');
+        size_t len = value ? (size_t)(value++ - word) : strlen (word);
+        name = arena_printf (d->spec->arena, "%.*s", (int)len, word);
+        option = by_name (table, name + 2, len - 2);
+        if (!option && table == directives_nui) {
+            own.key = name + 2;
+            option = &own;
         }
-        if (!option) {
-            if (dialect == DIALECT_NUI)
-                return err_set (err, ERR_INVALID, "#NUI: there is no option %s", word);
-            if (warn)
-                fprintf (warn, "nui: note: %s %s is not understood and has no effect\n",
-                         mark[dialect], word);
-            break; /* what follows on the line may be its value */
-        }
-        if (!value && !(value = word_next (&cursor)))
-            return err_set (err, ERR_INVALID, "%s: %s needs a value", mark[dialect], word);
-        int rc;
-        if (!strcmp (option->key, "-l"))
-            rc = pbs_resources (spec, value, warn, err);
-        else if (dialect == DIALECT_SLURM && !strcmp (option->key, "time"))
-            rc = jobspec_set (spec, "time", slurm_time (spec, value), err);
-        else
-            rc = jobspec_set (spec, option->key, value, err);
-        if (rc < 0)
-            return err_prefix (err, "%s", mark[dialect]);
+    } else {
+        option = word[0] == '-' && word[1] ? by_letter (table, word[1]) : NULL;
+        name = arena_printf (d->spec->arena, "%.2s", word);
+        value = word[0] == '-' && word[1] && word[2] ? word + 2 : NULL;
     }
-    return 0;
+    if (!option)
+        return err_set (err, ERR_INVALID, "%s: there is no option %s", d->mark, word);
+    if (option->takes == NO_VALUE && value)
+        return err_set (err, ERR_INVALID, "%s: %s takes no value", d->mark, name);
+    if (option->takes == A_VALUE && !value && !(value = word_next (cursor)))
+        return err_set (err, ERR_INVALID, "%s: %s needs a value", d->mark, name);
+    int rc = directive_do (d, option, name, value, err);
+    return rc == ERR_NOT_FOUND && option == &own
+               ? err_set (err, ERR_INVALID, "%s: there is no option %s", d->mark, name)
+               : rc;
+}
+
+/* Slurm and PBS call a job after its script where it has no name. */
+static void name_after_script (struct jobspec *spec)
+{
+    const char *path = spec->defaults.script_path, *slash = strrchr (path, '/');
+    struct err ignored = {0};
+    (void)jobspec_set (spec, "name", slash ? slash + 1 : path,
+                       &ignored); /* a name like "run 2.sh" is none here */
 }
 
 /* The directive lines of one dialect, up to the first line that is neither comment nor empty. */
-static int directives_of (struct jobspec *spec, enum dialect dialect, const char *script,
-                          FILE *warn, uint32_t *count_out, struct err *err)
+static int directives_of (struct directives *d, enum dialect dialect, const char *script,
+                          uint32_t *count_out, struct err *err)
 {
-    static const char *const mark[] = {"#NUI", "#SBATCH", "#PBS", "#MSUB"};
-    size_t mark_len = strlen (mark[dialect]);
-    char *copy = arena_strdup (spec->arena, script);
+    size_t mark_len = strlen (dialect_mark[dialect]);
+    char *copy = arena_strdup (d->spec->arena, script);
     uint32_t line_number = 0;
+    d->mark = dialect_mark[dialect];
     *count_out = 0;
     for (char *rest = copy; rest;) {
         char *line = strsep (&rest, "\n");
@@ -235,16 +209,29 @@ static int directives_of (struct jobspec *spec, enum dialect dialect, const char
             continue;
         if (*line != '#')
             break;
-        if (strncmp (line, mark[dialect], mark_len) || !strchr (" \t", line[mark_len]))
+        if (strncmp (line, d->mark, mark_len) || !strchr (" \t", line[mark_len]))
             continue;
         ++*count_out;
-        if (directive_line (spec, dialect, line + mark_len, warn, err) < 0)
-            return err_prefix (err, "line %u", line_number);
+        char *cursor = line + mark_len;
+        for (char *word; (word = word_next (&cursor));)
+            if (option_read (d, dialect_table[dialect], word, &cursor, err) < 0)
+                return err_prefix (err, "line %u", line_number);
     }
-    return 0;
+    if (*count_out == 0 || dialect == DIALECT_NUI)
+        return 0;
+    name_after_script (d->spec);
+    return dialect == DIALECT_SLURM ? directives_slurm_finish (d, err)
+                                    : directives_pbs_finish (d, err);
 }
 
-int jobspec_directives (struct jobspec *spec, FILE *warn, struct err *err)
+int jobspec_resources (struct jobspec *spec, const char *list, FILE *note, struct err *err)
+{
+    struct directives d = {.spec = spec, .mark = "msub", .note = note};
+    int rc = directives_pbs_resources (&d, "-l", arena_strdup (spec->arena, list), err);
+    return rc < 0 ? rc : directives_pbs_finish (&d, err);
+}
+
+int jobspec_directives (struct jobspec *spec, FILE *note, struct err *err)
 {
     struct err local;
     err = err ? err : &local;
@@ -257,13 +244,9 @@ int jobspec_directives (struct jobspec *spec, FILE *warn, struct err *err)
     if (rc < 0)
         return rc;
     spec->components_closed = spec->component_count > 0;
+    struct directives d = {.spec = spec, .note = note, .error_told = spec->defaults.error != NULL};
     uint32_t count = 0;
-    rc = directives_of (spec, DIALECT_NUI, script, warn, &count, err);
-    if (rc == 0 && count == 0)
-        rc = directives_of (spec, DIALECT_SLURM, script, warn, &count, err);
-    if (rc == 0 && count == 0)
-        rc = directives_of (spec, DIALECT_PBS, script, warn, &count, err);
-    if (rc == 0 && count == 0)
-        rc = directives_of (spec, DIALECT_MSUB, script, warn, &count, err);
+    for (int dialect = 0; dialect < DIALECTS && rc == 0 && count == 0; dialect++)
+        rc = directives_of (&d, (enum dialect)dialect, script, &count, err);
     return rc < 0 ? err_prefix (err, "%s", path) : 0;
 }

@@ -12,10 +12,14 @@ struct text_list {
     size_t cap;
 };
 
+/* What an amount is for: a task unless it is said otherwise. */
+enum amount_per { PER_TASK, PER_PROC, PER_NODE, PER_JOB };
+
 /* What a component, or the defaults of all, was told; NULL and -1 mean "not told". */
 struct part {
     const char *name;
     int64_t tasks, nodes, tpn, procs_per_task, procs_max, mem_mb, swap_mb, disk_mb;
+    enum amount_per mem_per, disk_per, gres_per;
     int64_t walltime_us;
     bool offset_set;
     int64_t offset_us;
@@ -30,11 +34,12 @@ struct part {
 struct jobspec {
     struct arena *arena;
     time_us now;
-    const char *account, *name;
+    const char *account, *name, *array;
     time_us after, start_by, deadline;
     duration_us valid;
     const char *depend, *flags, *prefer, *quote; /* as given */
-    bool held, walltime_optional;
+    const char *interpreter; /* runs the script, whatever its first line says; NULL: as it says */
+    bool held, walltime_optional, env_all;
     credit_micro cost_max; /* -1: not said; 0: none is wanted */
     int64_t retries, retry_delay_us;
     const char *retry_on, *on_site_loss, *notify;

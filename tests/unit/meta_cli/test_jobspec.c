@@ -200,27 +200,207 @@ static void native_directives_give_way_to_options (void **state)
     assert_string_equal (job->name, "my-job");
 }
 
+/* The job that this script makes; notes to *note, which is to be freed. */
+static Nui__Common__V1__Job *script_job (struct fixture *f, const char *text, char **note)
+{
+    size_t note_len = 0;
+    Nui__Common__V1__Job *job = NULL;
+    FILE *out = open_memstream (note, &note_len);
+    f->spec = jobspec_create (f->arena, now);
+    file_write (f, text);
+    assert_int_equal (jobspec_script (f->spec, f->path, NULL, 0, &f->err), 0);
+    if (jobspec_directives (f->spec, out, &f->err) != 0 ||
+        jobspec_build (f->spec, false, &job, &f->err) != 0)
+        fail_msg ("%s: %s", text, f->err.text);
+    fclose (out);
+    unlink (f->path);
+    return job;
+}
+
+/* The same without a note. */
+static Nui__Common__V1__Component *script_component (struct fixture *f, const char *text)
+{
+    char *note = NULL;
+    Nui__Common__V1__Job *job = script_job (f, text, &note);
+    assert_string_equal (note, "");
+    free (note);
+    return job->components[0];
+}
+
 static void slurm_directives (void **state)
 {
     struct fixture *f = *state;
-    file_write (f, "#!/bin/bash\n#SBATCH --ntasks=4 -t 90\n#SBATCH -J sim -N2 -p long\n"
-                   "#SBATCH --exclusive\nsrun x\n");
-    assert_int_equal (jobspec_script (f->spec, f->path, NULL, 0, &f->err), 0);
     char *note = NULL;
-    size_t note_len = 0;
-    FILE *warn = open_memstream (&note, &note_len);
-    assert_int_equal (jobspec_directives (f->spec, warn, &f->err), 0);
-    fclose (warn);
-    assert_non_null (strstr (note, "--exclusive"));
+    Nui__Common__V1__Job *job = script_job (
+        f,
+        "#!/bin/bash\n#SBATCH --ntasks=4 -t 90\n#SBATCH -J sim -N2 -p long # why\n"
+        "#SBATCH --exclusive --mail-type=END\n#SBATCH -o run.%j.out\n"
+        "#SBATCH --no-requeue -d afterok:alpha.3 --begin=now+2hours\nsrun x\n#SBATCH -n 9\n",
+        &note);
+    assert_non_null (strstr (note, "#SBATCH --mail-type: no mail"));
+    assert_null (strchr (strchr (note, '\n') + 1, '\n')); /* one note alone */
     free (note);
-    Nui__Common__V1__Job *job;
-    assert_int_equal (jobspec_build (f->spec, false, &job, &f->err), 0);
     Nui__Common__V1__Component *c = job->components[0];
     assert_int_equal (c->reqs[0]->tasks, 4);
     assert_int_equal (c->reqs[0]->nodes, 2);
     assert_int_equal (c->walltime_us, 5400 * US_PER_S);
     assert_string_equal (c->class_, "long");
     assert_string_equal (job->name, "sim");
+    assert_string_equal (c->node_access, "SINGLEJOB");
+    assert_string_equal (c->stdout_name, "run.%j.out");
+    assert_string_equal (c->stderr_name, "run.%j.out"); /* as Slurm: both into one */
+    assert_string_equal (job->flags[0], "NORESTART");
+    assert_string_equal (job->depends[0]->job_id, "alpha.3");
+    assert_int_equal (job->not_before_us, now + 7200 * US_PER_S);
+}
+
+static void amounts_for_nodes_become_amounts_for_tasks (void **state)
+{
+    struct fixture *f = *state;
+    Nui__Common__V1__Component *c = script_component (
+        f, "#SBATCH -t 1 -N 2 --ntasks-per-node=4 --mem=10G --gres=gpu:a100:8,shard:4 --tmp=1G\n");
+    assert_int_equal (c->reqs[0]->tasks, 8);
+    assert_int_equal (c->reqs[0]->memory_mb, 2560);
+    assert_int_equal (c->reqs[0]->disk_mb, 256);
+    assert_string_equal (c->reqs[0]->gres[0]->name, "gpu.a100");
+    assert_int_equal (c->reqs[0]->gres[0]->count, 2);
+    assert_string_equal (c->reqs[0]->gres[1]->name, "shard");
+    assert_int_equal (c->reqs[0]->gres[1]->count, 1);
+    c = script_component (f, "#SBATCH -t 1 -n 3 -c 4 --mem-per-cpu=500M --gpus=3\n");
+    assert_int_equal (c->reqs[0]->memory_mb, 2000);
+    assert_string_equal (c->reqs[0]->gres[0]->name, "gpu");
+    assert_int_equal (c->reqs[0]->gres[0]->count, 1);
+    c = script_component (f, "#SBATCH -t 1 --mem=3G --gpus-per-node=v100:2\n");
+    assert_int_equal (c->reqs[0]->memory_mb, 3072);
+    assert_int_equal (c->reqs[0]->gres[0]->count, 2);
+    assert_string_equal (c->reqs[0]->gres[0]->name, "gpu.v100");
+    c = script_component (f, "#PBS -l nodes=2:ppn=2:big:gpus=2,mem=1000mb,walltime=60\n");
+    assert_int_equal (c->reqs[0]->memory_mb, 250);
+    assert_int_equal (c->reqs[0]->gres[0]->count, 1);
+    assert_string_equal (c->reqs[0]->features[0], "big");
+    c = script_component (
+        f, "#PBS -l select=2:ncpus=8:mpiprocs=2:mem=4gb:ngpus=2:ompthreads=4 -l walltime=60\n"
+           "#PBS -l place=scatter:excl\n");
+    assert_int_equal (c->reqs[0]->tasks, 4);
+    assert_int_equal (c->reqs[0]->nodes, 2);
+    assert_int_equal (c->reqs[0]->tasks_per_node, 2);
+    assert_int_equal (c->reqs[0]->procs_per_task, 4);
+    assert_int_equal (c->reqs[0]->memory_mb, 2048);
+    assert_int_equal (c->reqs[0]->gres[0]->count, 1);
+    assert_string_equal (c->node_access, "SINGLEJOB");
+    assert_string_equal (c->env[0], "OMP_NUM_THREADS=4");
+    c = script_component (f, "#PBS -l select=3:ncpus=2:mem=100 -l walltime=60 -l place=pack\n");
+    assert_int_equal (c->reqs[0]->tasks, 3);
+    assert_int_equal (c->reqs[0]->nodes, 1);
+    assert_int_equal (c->reqs[0]->procs_per_task, 2);
+    assert_int_equal (c->reqs[0]->memory_mb, 1);
+}
+
+/* What would compute something else, or elsewhere, refuses the job, and says why. */
+static void foreign_directives_that_cannot_be_had_are_refused (void **state)
+{
+    static const struct {
+        const char *line, *why;
+    } bad[] = {
+        {"#SBATCH --signal=B:USR1@300", "no signal is sent"},
+        {"#SBATCH --chdir=/home/me", "--stage-in"},
+        {"#SBATCH -N 2-4", "wanted one number"},
+        {"#SBATCH -n 3 --mem=1G", "how many tasks a node gets"},
+        {"#SBATCH -N 1 -n 3 --gres=gpu:4", "shared out evenly"},
+        {"#SBATCH --mem=1G --mem-per-cpu=1G", "both say how much memory"},
+        {"#SBATCH --gres=gpu:1 --gpus=2", "both ask for generic resources"},
+        {"#SBATCH --constraint=a|b", "features that are all wanted"},
+        {"#SBATCH -d singleton", "cannot be waited for"},
+        {"#SBATCH -d afterok:1?afterok:2", "cannot be waited for"},
+        {"#SBATCH -o /scratch/me/out", "inside the job's directory"},
+        {"#SBATCH --frobnicate", "no option --frobnicate"},
+        {"#SBATCH --input=data.txt", "--stage-in"},
+        {"#SBATCH hetjob", "no option hetjob"},
+        {"#SBATCH --begin=now+2fortnights", "no moment"},
+        {"#SBATCH --requeue=x", "takes no value"},
+        {"#SBATCH --time", "needs a value"},
+        {"#SBATCH --export=NUI_NO_SUCH_VARIABLE", "not in your environment"},
+        {"#PBS -l nodes=1:ppn=2+2:ppn=4", "several kinds"},
+        {"#PBS -l nodes=n1", "--hosts names some"},
+        {"#PBS -l arch=linux", "no resource 'arch'"},
+        {"#PBS -l select=1:ncpus=3:mpiprocs=2", "shared out evenly"},
+        {"#PBS -l mem=4q", "is not a size"},
+        {"#PBS -W stagein=a@b:c", "--stage-in"},
+        {"#PBS -q batch@server", "which cluster"},
+        {"#PBS -j both", "not oe, eo or n"},
+        {"#PBS -a 99", "not a moment"},
+        {"#PBS -I", "cannot be typed"},
+        {"#MSUB -y", "there is no option -y"},
+    };
+    struct fixture *f = *state;
+    char line[200];
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        Nui__Common__V1__Job *job;
+        f->spec = jobspec_create (f->arena, now);
+        snprintf (line, sizeof line, "#!/bin/sh\n%s\n", bad[i].line);
+        file_write (f, line);
+        set_ok (f, "time", "60");
+        assert_int_equal (jobspec_script (f->spec, f->path, NULL, 0, &f->err), 0);
+        int rc = jobspec_directives (f->spec, NULL, &f->err);
+        if (rc == 0)
+            rc = jobspec_build (f->spec, false, &job, &f->err);
+        if (rc == 0 || !strstr (f->err.text, bad[i].why))
+            fail_msg ("%s: %d '%s'", bad[i].line, rc, f->err.text);
+        unlink (f->path);
+    }
+}
+
+static void pbs_options_mean_the_same (void **state)
+{
+    struct fixture *f = *state;
+    char *note = NULL;
+    setenv ("PBS_TEST_MINE", "not passed", 1);
+    setenv ("NUIT_SEEN", "yes", 1);
+    Nui__Common__V1__Job *job =
+        script_job (f,
+                    "#PBS -l walltime=1:00:00 -j oe -r n\n#PBS -m abe -M me@example.org\n"
+                    "#PBS -W depend=afterok:alpha.3:alpha.4,afterany:alpha.5\n"
+                    "#PBS -v A=1,NUIT_SEEN -V -S /bin/bash -n\n#PBS -a 202611231530.20\necho\n",
+                    &note);
+    Nui__Common__V1__Component *c = job->components[0];
+    assert_non_null (strstr (note, "#PBS -m: no mail"));
+    free (note);
+    assert_string_equal (c->stderr_name, "stdout");
+    assert_string_equal (job->flags[0], "NORESTART");
+    assert_int_equal (job->n_depends, 3);
+    assert_string_equal (c->env[0], "A=1");
+    bool seen = false;
+    for (size_t i = 0; i < c->n_env; i++) {
+        seen = seen || !strcmp (c->env[i], "NUIT_SEEN=yes");
+        assert_null (strstr (c->env[i], "PBS_TEST_MINE"));
+        assert_true (strncmp (c->env[i], "HOME=", 5) != 0);
+    }
+    assert_true (seen);
+    assert_memory_equal (c->script.data, "#!/bin/bash\n#PBS", 16);
+    assert_string_equal (c->node_access, "SINGLEJOB");
+    char text[QUANTITY_TEXT_MAX];
+    assert_non_null (strstr (time_format_iso (job->not_before_us, text), "2026-11-23T15:30:20"));
+}
+
+static void an_array_may_be_a_directive (void **state)
+{
+    static const char *const scripts[] = {"#SBATCH -t 1 --array=1-9%2\n", "#PBS -t 1-9%2\n",
+                                          "#PBS -J 1-9%2\n", "#NUI --array=1-9%2\n"};
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
+        f->spec = jobspec_create (f->arena, now);
+        file_write (f, scripts[i]);
+        assert_int_equal (jobspec_script (f->spec, f->path, NULL, 0, &f->err), 0);
+        assert_int_equal (jobspec_directives (f->spec, NULL, &f->err), 0);
+        assert_string_equal (jobspec_array (f->spec), "1-9%2");
+        unlink (f->path);
+    }
+    f->spec = jobspec_create (f->arena, now);
+    file_write (f, scripts[0]);
+    set_ok (f, "array", "7");
+    assert_int_equal (jobspec_script (f->spec, f->path, NULL, 0, &f->err), 0);
+    assert_int_equal (jobspec_directives (f->spec, NULL, &f->err), 0);
+    assert_string_equal (jobspec_array (f->spec), "7");
 }
 
 static void pbs_directives (void **state)
@@ -404,7 +584,11 @@ int main (void)
         CASE (bad_json_says_where),
         CASE (native_directives_give_way_to_options),
         CASE (slurm_directives),
+        CASE (amounts_for_nodes_become_amounts_for_tasks),
+        CASE (foreign_directives_that_cannot_be_had_are_refused),
         CASE (pbs_directives),
+        CASE (pbs_options_mean_the_same),
+        CASE (an_array_may_be_a_directive),
         CASE (an_unknown_native_directive_is_refused),
         CASE (what_it_waits_for),
         CASE (bad_waits_are_refused),

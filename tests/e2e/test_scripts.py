@@ -1,0 +1,152 @@
+"""Scripts written for Slurm and PBS, run as they are: directives, variables and file names mean what they mean there;
+what cannot be had refuses the job with one sentence."""
+import os
+import unittest
+from pathlib import Path
+
+from fixture import main
+from onesite import SiteCase, layout, wait_for
+
+SERIAL = """#!/bin/bash
+#SBATCH --job-name=serial
+#SBATCH --output=logs/%x-%j.out
+#SBATCH --time=00:05:00
+#SBATCH --mem=200M
+#SBATCH --mail-type=END,FAIL
+#SBATCH --mail-user=someone@example.org
+set -eu
+cd "$SLURM_SUBMIT_DIR"
+echo "$SLURM_JOB_NAME $SLURM_JOB_ID on $SLURM_JOB_NODELIST of $SLURM_CLUSTER_NAME"
+echo "to the same file" >&2
+"""
+
+HYBRID = """#!/bin/bash
+#SBATCH -N 2
+#SBATCH --ntasks-per-node=2
+#SBATCH --cpus-per-task=2
+#SBATCH -t 5
+#SBATCH -p short
+#SBATCH -o hybrid.out -e hybrid.err
+#SBATCH --gres=gpu:2
+export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
+echo "$SLURM_NNODES $SLURM_NTASKS $SLURM_NTASKS_PER_NODE $SLURM_TASKS_PER_NODE $SLURM_JOB_CPUS_PER_NODE $OMP_NUM_THREADS"
+echo "$SLURM_JOB_PARTITION $SLURM_PROCID ${SLURM_ARRAY_TASK_ID:-none}"
+echo problem >&2
+"""
+
+SWEEP = """#!/bin/bash
+#SBATCH --array=3-7:2%2
+#SBATCH --output=sweep_%A_%3a.txt
+#SBATCH --time=5
+#SBATCH --export=NONE
+PARAMETERS=(0 0 0 red 0 blue 0 green)
+echo "${PARAMETERS[$SLURM_ARRAY_TASK_ID]} $SLURM_ARRAY_TASK_COUNT $SLURM_ARRAY_TASK_MIN $SLURM_ARRAY_TASK_MAX ${MINE:-unset}"
+"""
+
+TORQUE = """#!/bin/sh
+#PBS -N mpi
+#PBS -l nodes=2:ppn=2:fast,walltime=00:05:00
+#PBS -l mem=400mb
+#PBS -q short
+#PBS -j oe
+#PBS -S /bin/bash
+#PBS -m abe
+#PBS -V
+cd $PBS_O_WORKDIR
+NP=$(wc -l < $PBS_NODEFILE)
+HOSTS=($(sort -u $PBS_NODEFILE))
+echo "$PBS_JOBNAME $PBS_NUM_NODES*$PBS_NUM_PPN=$PBS_NP $NP ${#HOSTS[@]} in $PBS_QUEUE for $PBS_WALLTIME with $MINE"
+echo joined >&2
+"""
+
+PRO = """#!/bin/bash
+#PBS -l select=2:ncpus=2:mpiprocs=1:ompthreads=2:mem=100mb
+#PBS -l walltime=00:05:00
+#PBS -l place=scatter
+#PBS -J 1-2
+echo "$PBS_ARRAY_INDEX $OMP_NUM_THREADS $NCPUS $(sort -u $PBS_NODEFILE | wc -l)"
+"""
+
+
+@unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs run as other accounts")
+class Scripts(SiteCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.account = layout.account_of("alice")
+        cls.shared = cls.state / "shared"
+        cls.shared.mkdir()
+        cls.shared.chmod(0o1777)
+        cls.alpha = cls.site()
+        cls.alpha.write(f"JOBDIR {cls.state}/jobs\nPORTRANGE 20000-20099\nADMIN1 root\n"
+                        "NODECFG[alpha[01-04]] PROCS=4 MEM=2G FEATURES=fast GRES=gpu:2\nCLASSCFG[short] PRIORITY=5\n")
+        cls.alpha.start()
+
+    def submit(self, name, text, *args, **options):
+        path = self.shared / f"{name}.sh"
+        path.write_text(text)
+        path.chmod(0o755)
+        return self.ok(self.alpha, "msub", *args, path, account=self.account, **options).split()
+
+    def ran(self, ident):
+        """The job's directory, when it has ended well."""
+        wait_for(f"{ident} to end", lambda: self.data(self.alpha, "checkjob", ident)["job"]["state"] == "Completed", 60,
+                 self.alpha.log)
+        return Path(f"{self.state}/jobs/{ident}/work")
+
+    def test_a_serial_job(self):
+        ident, = self.submit("serial", SERIAL)
+        number = ident.split(".")[1]
+        work = self.ran(ident)
+        text = (work / f"logs/serial-{number}.out").read_text()
+        node = (work / "nodefile").read_text().strip()
+        self.assertEqual(text, f"serial {number} on {node} of alpha\nto the same file\n")
+        self.assertEqual((work / "logs").stat().st_uid, (work / "script").stat().st_uid)
+
+    def test_nodes_tasks_and_threads(self):
+        ident, = self.submit("hybrid", HYBRID)
+        work = self.ran(ident)
+        self.assertEqual((work / "hybrid.out").read_text(), "2 4 2 2(x2) 4(x2) 2\nshort 0 none\n")
+        self.assertEqual((work / "hybrid.err").read_text(), "problem\n")
+
+    def test_an_array(self):
+        idents = self.submit("sweep", SWEEP, env={"MINE": "here"})
+        self.assertEqual(len(idents), 3)
+        said, numbers = [], set()
+        for ident in idents:
+            out, = self.ran(ident).glob("sweep_*.txt")
+            numbers.add(out.name.split("_")[1])
+            said.append((out.name.split("_")[2], out.read_text().strip()))
+        self.assertEqual(said, [("003.txt", "red 3 3 7 unset"), ("005.txt", "blue 3 3 7 unset"),
+                                ("007.txt", "green 3 3 7 unset")])
+        self.assertEqual(len(numbers), 1)
+        self.assertTrue(numbers.pop().isdigit())
+
+    def test_torque(self):
+        ident, = self.submit("torque", TORQUE, env={"MINE": "here"})
+        work = self.ran(ident)
+        self.assertEqual((work / "stdout").read_text(), "mpi 2*2=4 4 2 in short for 300 with here\njoined\n")
+        self.assertFalse((work / "stderr").exists())
+
+    def test_pbs_professional(self):
+        idents = self.submit("pro", PRO)
+        self.assertEqual([(self.ran(i) / "stdout").read_text() for i in idents], ["1 2 2 2\n", "2 2 2 2\n"])
+
+    def test_what_cannot_be_had_is_refused(self):
+        for line, why in (("#SBATCH --signal=USR1@60", "line 2: #SBATCH --signal: no signal is sent"),
+                          ("#SBATCH --chdir=/scratch", "line 2: #SBATCH --chdir: a job starts in a directory of its own"),
+                          ("#SBATCH --output=/scratch/out", "inside the job's directory"),
+                          ("#PBS -l nodes=1:ppn=2+1:ppn=4", "several kinds"),
+                          ("#PBS -W stageout=a@b:c", "--stage-in and --stage-out move files")):
+            path = self.shared / "refused.sh"
+            path.write_text(f"#!/bin/sh\n{line}\ntrue\n")
+            self.refused(self.alpha, "msub", path, account=self.account, code=2, says=why)
+        self.assertNotIn("refused", str(self.data(self.alpha, "showq")))
+
+    def test_a_job_without_foreign_words_has_no_foreign_variables(self):
+        ident, = self.submit("plain", "#!/bin/sh\nenv | cut -d= -f1 | grep -E '^(SLURM|PBS)' || echo none\n", "-t", "5:00")
+        self.assertEqual((self.ran(ident) / "stdout").read_text(), "none\n")
+
+
+if __name__ == "__main__":
+    main()
