@@ -22,8 +22,7 @@ static int take_length (struct cli_context *ctx, const struct cli_said *said,
 {
     (void)ctx, (void)err;
     if (said_value (said, option)->number != TIME_US_MAX)
-        ((Nui__Local__V1__SetResRequest *)request)->duration_us =
-            said_value (said, option)->number;
+        ((Nui__Local__V1__SetResRequest *)request)->duration_us = said_value (said, option)->number;
     return 0;
 }
 
