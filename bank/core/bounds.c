@@ -41,18 +41,30 @@ int64_t bounds_pe (const struct ledger_site *site, int64_t procs, int64_t memory
     return most > PRICE_PROCS_MAX * 1000 ? PRICE_PROCS_MAX * 1000 : (int64_t)most;
 }
 
+/* An operator who registered nothing of the site hears here what there is to register; "" where something is. */
+static const char *unregistered (struct ledger_view *view, const struct ledger_site *site,
+                                 int64_t given, const char *option)
+{
+    return given ? ""
+                 : arena_printf (view->arena,
+                                 " (site %s has registered no %s with the bank, nui site modify)",
+                                 site->name, option);
+}
+
 bool bounds_refused (struct ledger_view *view, const struct ledger_hold_ask *ask,
                      struct ledger_outcome *out)
 {
     char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
     if (!ask->is_signed)
         return false;
-    int64_t procs = bounds_procs (&ask->bounds, ledger_site_of (view, ask->job.site));
+    const struct ledger_site *site = ledger_site_of (view, ask->job.site);
+    int64_t procs = bounds_procs (&ask->bounds, site);
     if (ask->procs > procs)
         hold_refuse (out, "BeyondSigned",
                      arena_printf (view->arena,
-                                   "%lld processors asked, the user signed for at most %lld",
-                                   (long long)ask->procs, (long long)procs));
+                                   "%lld processors asked, the user signed for at most %lld%s",
+                                   (long long)ask->procs, (long long)procs,
+                                   unregistered (view, site, site->given.procs, "--node-procs")));
     else if (ask->walltime > ask->bounds.walltime)
         hold_refuse (out, "BeyondSigned",
                      arena_printf (view->arena, "%s asked, the user signed a walltime of %s",
@@ -66,6 +78,7 @@ bool bounds_refused (struct ledger_view *view, const struct ledger_hold_ask *ask
 /* ---- charges ---- */
 
 struct limits {
+    const struct ledger_site *site;
     int64_t procs, pe_milli;
     duration_us time;
     time_us begin;     /* 0: whenever */
@@ -92,14 +105,18 @@ static void cut (struct ledger_view *view, const struct limits *limits, struct p
     }
     if (use->time > limits->time) {
         say (view, why,
-             arena_printf (view->arena, "ran %s, %s are allowed", duration_format (use->time, a),
-                           duration_format (limits->time, b)));
+             arena_printf (
+                 view->arena, "ran %s, %s are allowed%s", duration_format (use->time, a),
+                 duration_format (limits->time, b),
+                 unregistered (view, limits->site, limits->site->given.overrun, "--overrun")));
         use->time = limits->time;
     }
     if (use->procs > limits->procs) {
         say (view, why,
-             arena_printf (view->arena, "%lld processors, %lld are allowed", (long long)use->procs,
-                           (long long)limits->procs));
+             arena_printf (
+                 view->arena, "%lld processors, %lld are allowed%s", (long long)use->procs,
+                 (long long)limits->procs,
+                 unregistered (view, limits->site, limits->site->given.procs, "--node-procs")));
         use->procs = limits->procs;
     }
     if (use->pe_milli > limits->pe_milli) {
@@ -130,9 +147,11 @@ static duration_us longer (duration_us walltime, const struct ledger_site *site)
 static void cut_held (struct ledger_view *view, const struct ledger_request *req,
                       const struct ledger_hold *hold, struct price_use *use, const char **why)
 {
-    struct limits limits = {.procs = hold->procs,
+    const struct ledger_site *site = ledger_site_of (view, hold->job.site);
+    struct limits limits = {.site = site,
+                            .procs = hold->procs,
                             .pe_milli = hold->pe_milli ? hold->pe_milli : hold->procs * 1000,
-                            .time = longer (hold->walltime, ledger_site_of (view, hold->job.site)),
+                            .time = longer (hold->walltime, site),
                             .since = "its hold"};
     /* One that the site no longer knows of pays for what may have begun before it. */
     if (req->charge.hold_id[0])
@@ -146,7 +165,8 @@ static void cut_signed (struct ledger_view *view, const struct ledger_request *r
     const struct ledger_signature *s = req->charge.signature;
     const struct ledger_site *site = ledger_site_of (view, req->charge.job.site);
     int64_t procs = bounds_procs (&s->ask.bounds, site);
-    struct limits limits = {.procs = procs,
+    struct limits limits = {.site = site,
+                            .procs = procs,
                             .pe_milli = bounds_pe (site, procs, s->ask.ask.memory_mb),
                             .time = longer (s->ask.bounds.walltime, site),
                             .begin = s->created - req->charge.tolerance,

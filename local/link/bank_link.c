@@ -37,6 +37,7 @@ struct sending {
     bool done;         /* and waits for those before it to be done */
     bool charge;
     credit_micro total; /* of its job, as the bank answered */
+    char job[96];       /* of a charge, as this site calls it; for the log */
     uint64_t floor;     /* the bank had all up to here when it was first asked; 0: not known */
     struct rpccallout *call;
 };
@@ -372,10 +373,17 @@ static void on_item_done (void *arg, const struct rpc_result *result)
     item->done = true;
     denied_set (link, NULL);
     uint64_t bank_has;
+    char credits[QUANTITY_TEXT_MAX];
     if (item->charge) {
         const Nui__Bank__V1__ChargeReply *reply = (const Nui__Bank__V1__ChargeReply *)result->reply;
         bank_has = reply->acked_sequence;
         item->total = reply->total_micro;
+        if (reply->disputed_micro > 0)
+            log_event (
+                link->config.log, LOG_LEVEL_WARN, "bank", "charge_disputed",
+                "job=%s credits=%s text=\"beyond what its user signed and the bank has registered of "
+                "this site: nui reconcile says why\"",
+                item->job, credit_format (reply->disputed_micro, credits));
     } else {
         bank_has = ((const Nui__Bank__V1__ReleaseReply *)result->reply)->acked_sequence;
     }
@@ -399,6 +407,8 @@ static void item_send (struct bank_link *link, struct sending *slot, const struc
             NULL, item->payload_len, item->payload);
         assert (request);
         ((Nui__Bank__V1__ChargeRequest *)request)->sequence = item->sequence;
+        snprintf (slot->job, sizeof slot->job, "%s",
+                  ((Nui__Bank__V1__ChargeRequest *)request)->site_job_id);
         call.method = "Charge";
     } else {
         request = (ProtobufCMessage *)nui__bank__v1__release_request__unpack (

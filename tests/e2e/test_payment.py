@@ -45,6 +45,14 @@ class Payment(AdminCase):
     def job(self, site_id):
         return self.data("checkjob", site_id)["job"]
 
+    def test_ended_at_its_limit(self):
+        """A job that runs into its limit costs what was held for it; the moment that its end takes is nobody's dispute."""
+        ident, site_id = self.start("overlong", "phys", "-n", 2, "-t", 2)
+        self.wait_local(site_id, "Timeout")
+        (line,) = wait_for("its charge", lambda: self.charges(ident), 60, self.grid.layout.log)
+        self.assertEqual(line["posted"], -4)
+        self.assertEqual([r for r in self.exact(layout.OPERATOR, "reconcile", "list") if r["site_job"] == site_id], [])
+
     def test_the_fallbacks_qos(self):
         ident, site_id = self.start("fallback", "poor", "-n", 2, "-t", 600)
         self.wait_local(site_id, "Running")

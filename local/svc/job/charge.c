@@ -101,6 +101,18 @@ static bool given_away (const struct svc *svc, const struct site_job *job, bool 
     return svc->settings->am.node_failure == AM_FREE && failed_here (job, final);
 }
 
+/* What it takes to end a job at its limit (and JOBMAXOVERRUN) is the site's own time; one that goes on for long after it
+ * is charged as it ran, and the bank says what of that was not signed for. */
+static time_us charged_until (const struct svc *svc, const struct site_job *job, time_us end)
+{
+    static const duration_us ending_longest = 60 * US_PER_S;
+    duration_us more = svc->settings->policy->max_overrun;
+    if (more >= INT64_MAX / 4)
+        return end;
+    duration_us over = end - job->rec.halted - job->rec.start - svc_job_length (svc, job) - more;
+    return over > 0 && over <= ending_longest ? end - over : end;
+}
+
 /* The use of this incarnation; id is where its text goes. */
 static void charge_fill (struct svc *svc, const struct site_job *job, time_us end,
                          duration_us cpu_time, bool final, char id[SITE_ID_MAX],
@@ -114,9 +126,10 @@ static void charge_fill (struct svc *svc, const struct site_job *job, time_us en
     request->incarnation = job->rec.incarnation;
     request->procs = job->rec.procs;
     request->start_us = job->rec.start;
-    request->end_us = given_away (svc, job, final)
-                          ? job->rec.start
-                          : end - job->rec.halted; /* stopped it used nothing */
+    request->end_us =
+        given_away (svc, job, final)
+            ? job->rec.start
+            : charged_until (svc, job, end) - job->rec.halted; /* stopped it used nothing */
     request->cpu_us = cpu_time;
     request->shape = job->rec.shape;
     request->final = final;

@@ -179,7 +179,9 @@ static void processors (void **state)
         sign (w, (struct bankd_job){.procs = 1, .walltime_us = 60 * US_PER_S});
     char id[32];
     hold (w, job, (struct ask){.job = "alpha.1", .procs = 1000, .seconds = 60},
-          "BeyondSigned: 1000 processors asked, the user signed for at most 1", id);
+          "BeyondSigned: 1000 processors asked, the user signed for at most 1 (site alpha "
+          "has registered no --node-procs with the bank, nui site modify)",
+          id);
     hold (w, job, (struct ask){.job = "alpha.1", .procs = 1, .seconds = 61},
           "BeyondSigned: 00:01:01 asked, the user signed a walltime of 00:01:00", id);
     hold (w, job, (struct ask){.job = "alpha.1", .procs = 1, .seconds = 60}, "", id);
@@ -366,10 +368,13 @@ static void beyond_its_hold (void **state)
                  "AND identity = 'nui://test/user/alice' AND bank_ps = 60000000 AND "
                  "note LIKE '%1000 processors, 1 are allowed%'"));
     assert_int_equal (
-        1, pg_fixture_number (w->sql,
-                              "SELECT count (*) FROM bank.op WHERE kind = 'charge' AND "
-                              "note LIKE '%of which 86389940 credits are disputed, beyond what "
-                              "was signed: ran 23:59:50, 00:01:00 are allowed, 1000 processors%'"));
+        1, pg_fixture_number (
+               w->sql,
+               "SELECT count (*) FROM bank.op WHERE kind = 'charge' AND "
+               "note LIKE '%of which 86389940 credits are disputed, beyond what "
+               "was signed: ran 23:59:50, 00:01:00 are allowed (site alpha has registered no "
+               "--overrun with the bank, nui site modify), 1000 processors, 1 are allowed (site "
+               "alpha has registered no --node-procs with the bank, nui site modify)%'"));
     bankd_wait_heard (
         &w->heard,
         "ReconOpen|alpha|rows of reconciliation with site alpha are nobody's (1; nui reconcile list), "

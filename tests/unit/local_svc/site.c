@@ -137,6 +137,19 @@ void bank_speak (struct site *s)
         hold_answer (s, s->silent[i], s->silent_key[i]);
 }
 
+bool site_logged (struct site *s, void *words)
+{
+    char path[128], line[1024];
+    bool found = false;
+    snprintf (path, sizeof path, "%s/log", s->dir);
+    FILE *f = fopen (path, "r");
+    while (f && !found && fgets (line, sizeof line, f))
+        found = strstr (line, words) != NULL;
+    if (f)
+        fclose (f);
+    return found;
+}
+
 static void bank_charge (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
     struct site *s = self;
@@ -162,6 +175,7 @@ static void bank_charge (void *self, struct rpccall *call, const ProtobufCMessag
         c->successful = r->successful;
     }
     reply.acked_sequence = r->sequence;
+    reply.disputed_micro = s->disputed_micro;
     if (s->bank_loses_answers)
         rpccall_finish (call, RPC_UNAVAILABLE, "connection lost");
     else

@@ -62,6 +62,7 @@ struct site {
     int64_t hold_lifetime_us; /* expires_us of grants, from now; 0: none said */
     int charge_status;        /* enum rpc_status: what charges are refused with */
     unsigned charge_calls;
+    int64_t disputed_micro;  /* of each charge */
     bool bank_loses_answers; /* does everything, answers UNAVAILABLE */
     /* the metascheduler */
     Nui__Meta__V1__SiteReport *report; /* the last */
@@ -90,6 +91,8 @@ bool site_listens (struct site *s);
 /* Runs the loop until check is true; fails the test after 120 s. */
 void site_wait (struct site *s, bool (*check) (struct site *s, void *arg), void *arg,
                 const char *what);
+/* Whether a line of its log has these words; for site_wait. */
+bool site_logged (struct site *s, void *words);
 void bank_speak (struct site *s); /* answers what was kept silent, by the present mood */
 
 struct job_make {

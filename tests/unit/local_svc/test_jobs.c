@@ -68,7 +68,8 @@ static void runs_and_pays (void **state)
 static void failure_and_limit_are_told (void **state)
 {
     struct site *s = *state;
-    char bad[64], slow[64];
+    char bad[64], slow[64], disputed[160];
+    s->disputed_micro = 20000;
     site_start (s, NULL);
     site_submit (s, "grid.1", &(struct job_make){.script = "exit 3\n"}, bad);
     site_submit (s, "grid.2",
@@ -78,6 +79,11 @@ static void failure_and_limit_are_told (void **state)
     site_wait_state (s, slow, STATE (TIMEOUT));
     wait_charges (s, 2);
     assert_false (s->charge[0].successful || s->charge[1].successful);
+    /* What it takes to end it is not charged. */
+    const struct kept_charge *c = &s->charge[strcmp (s->charge[0].job, slow) ? 1 : 0];
+    assert_int_equal (c->end_us - c->start_us, US_PER_S / 2);
+    snprintf (disputed, sizeof disputed, " bank charge_disputed job=%s credits=0.02 ", slow);
+    site_wait (s, site_logged, disputed, "the site to say what the bank disputes");
 }
 
 static void report_describes_the_site (void **state)

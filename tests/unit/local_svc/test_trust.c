@@ -396,19 +396,6 @@ static void calls_empty (struct rpcclient *as, int wanted, const char *words)
             call_empty (as, service->methods[i].name, wanted, words);
 }
 
-static bool log_has (struct site *s, void *words)
-{
-    char path[128], line[1024];
-    bool found = false;
-    snprintf (path, sizeof path, "%s/log", s->dir);
-    FILE *f = fopen (path, "r");
-    while (f && !found && fgets (line, sizeof line, f))
-        found = strstr (line, words) != NULL;
-    if (f)
-        fclose (f);
-    return found;
-}
-
 /* Of a grid's metaschedulers those that META and the rest of the file name, by the certificate that is shown at META's
  * addresses. It is known again after a restart, also when nobody answers there; and before it is known nobody is told
  * no for good. */
@@ -425,7 +412,7 @@ static void a_site_speaks_to_whom_it_names (void **state)
     calls_empty (s->as_rival, ERR_DENIED, no);
     calls_empty (s->as_meta, 0, "");
     assert_int_equal (hand_over (s, s->as_rival, own, "grid.1", 1, text), ERR_DENIED);
-    site_wait (s, log_has, (char *)" meta named ", "its name to be kept");
+    site_wait (s, site_logged, (char *)" meta named ", "its name to be kept");
     site_kill (s);
     rpcserver_destroy (s->meta_server);
     s->meta_server = NULL;
