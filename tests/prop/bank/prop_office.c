@@ -237,8 +237,12 @@ static void make_freeze (struct run *r, struct sent *s)
     int what = (int)draw (r, 4), which = (int)draw (r, what == 0   ? M_USERS
                                                        : what == 1 ? M_ACCOUNTS
                                                                    : M_PROJECTS);
-    bool undo = draw (r, 5) != 0;
+    bool undo = draw (r, 4) != 0;
     if (what == 3)
+        which = 1 + (int)draw (r, (uint64_t)m->grants + 1);
+    for (int k = 0; undo && what == 1 && k < 20 && !m->frozen_account[which]; k++)
+        which = (int)draw (r, M_ACCOUNTS);
+    for (int k = 0; undo && what == 3 && k < 20 && !m->frozen_grant[which]; k++)
         which = 1 + (int)draw (r, (uint64_t)m->grants + 1);
     s->req = req_new (&r->rig, LEDGER_FREEZE, "nui://t/operator/o");
     s->req.freeze.what = (enum ledger_freezable)what;
@@ -298,14 +302,16 @@ void make_office (struct run *r, struct sent *s)
 {
     struct model *m = r->model;
     int account, site = (int)draw (r, 2);
-    uint64_t what = draw (r, 25);
+    uint64_t what = draw (r, 30);
     if (what < 3) {
         make_split (r, s);
     } else if ((what == 16 || what == 17) && r->granted) {
         make_split_back (r, s);
-    } else if (what == 22) {
+    } else if (what == 14 || what > 27) {
+        make_freeze (r, s);
+    } else if (what > 24) {
         make_move (r, s);
-    } else if (what > 22) {
+    } else if (what > 21) {
         make_rename (r, s);
     } else if (what > 17) {
         make_award (r, s);
@@ -342,8 +348,6 @@ void make_office (struct run *r, struct sent *s)
         make_object (r, s);
     } else if (what == 13) {
         make_role (r, s);
-    } else if (what == 14) {
-        make_freeze (r, s);
     } else {
         bool claims = one_in (r, 2);
         struct model_policy policy = {.on = !one_in (r, 4),
