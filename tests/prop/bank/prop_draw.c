@@ -618,9 +618,9 @@ static void make_again (struct run *r, struct sent *s)
 
 struct sent *prop_make (struct run *r, enum prop_kind kind)
 {
-    /* Of a hundred: from what is below on. */
+    /* Of a hundred and a few more of offices: from what is below on. */
     static const uint64_t from[] = {[PROP_ANY] = 0, [PROP_DAILY] = 27, [PROP_HOLDS] = 30},
-                          to[] = {[PROP_ANY] = 100, [PROP_DAILY] = 100, [PROP_HOLDS] = 57};
+                          to[] = {[PROP_ANY] = 115, [PROP_DAILY] = 100, [PROP_HOLDS] = 57};
     struct sent *s = calloc (1, sizeof (*s));
     uint64_t what = from[kind] + draw (r, to[kind] - from[kind]);
     assert (s);
@@ -631,7 +631,7 @@ struct sent *prop_make (struct run *r, enum prop_kind kind)
         make_deposit (r, s);
     else if (what < 16)
         make_correction (r, s);
-    else if (what < 23)
+    else if (what < 23 || what >= 100)
         make_office (r, s);
     else if (what < 25)
         one_in (r, 4) && r->model->pins ? make_cancel (r, s) : make_quote (r, s);

@@ -230,20 +230,35 @@ static void make_role (struct run *r, struct sent *s)
     model_role (r->model, user, manager, remove, s->want);
 }
 
+static int draw_freezable (struct run *r, int what)
+{
+    return what == 3 ? 1 + (int)draw (r, (uint64_t)r->model->grants + 1)
+                     : (int)draw (r, what == 0   ? M_USERS
+                                     : what == 1 ? M_ACCOUNTS
+                                                 : M_PROJECTS);
+}
+
+/* Whether whoever asks may freeze it, as an agency or as a lead, or is the bank's. */
+static bool freezes (const struct run *r, int what, int which)
+{
+    const struct model *m = r->model;
+    if (r->as >= 0)
+        return what == 1 && m->account_is[which] && model_may (m, r->as, m->project[which], false);
+    if (r->agency < 0)
+        return true;
+    return what == 1   ? model_pays (m, r->agency, which)
+           : what == 2 ? model_made (m, r->agency, which)
+                       : what == 3 && model_gave_grant (m, r->agency, which);
+}
+
 /* A user, an account, a project or a grant; a lead his account, and thaws only what she froze. Mostly thawed. */
 static void make_freeze (struct run *r, struct sent *s)
 {
     struct model *m = r->model;
-    int what = (int)draw (r, 4), which = (int)draw (r, what == 0   ? M_USERS
-                                                       : what == 1 ? M_ACCOUNTS
-                                                                   : M_PROJECTS);
-    bool undo = draw (r, 4) != 0;
-    if (what == 3)
-        which = 1 + (int)draw (r, (uint64_t)m->grants + 1);
-    for (int k = 0; undo && what == 1 && k < 20 && !m->frozen_account[which]; k++)
-        which = (int)draw (r, M_ACCOUNTS);
-    for (int k = 0; undo && what == 3 && k < 20 && !m->frozen_grant[which]; k++)
-        which = 1 + (int)draw (r, (uint64_t)m->grants + 1);
+    int what = (int)draw (r, 4), which = draw_freezable (r, what);
+    bool undo = draw (r, 7) != 0, *frozen = what == 1 ? m->frozen_account : m->frozen_grant;
+    for (int k = 0; what % 2 && k < 30 && !(freezes (r, what, which) && frozen[which] == undo); k++)
+        which = draw_freezable (r, what);
     s->req = req_new (&r->rig, LEDGER_FREEZE, "nui://t/operator/o");
     s->req.freeze.what = (enum ledger_freezable)what;
     s->req.freeze.name = what == 0   ? prop_users[which]
@@ -256,9 +271,7 @@ static void make_freeze (struct run *r, struct sent *s)
     int project = what == 1 && m->account_is[which] ? m->project[which] : -1;
     struct model_actor by = {r->as, r->agency};
     bool thaws = !undo || model_thaws (m, by, what, which);
-    bool own = what == 1   ? model_pays (m, r->agency, which)
-               : what == 2 ? model_made (m, r->agency, which)
-                           : what == 3 && model_gave_grant (m, r->agency, which);
+    bool own = r->agency >= 0 && freezes (r, what, which);
     if (refused (r, s, thaws ? project : -1, true, own && thaws))
         return;
     model_freeze (m, what, which, by, undo, s->want);
