@@ -1,5 +1,6 @@
 /* nui-bank beside a PostgreSQL that is no longer the one that counts: its synchronous standby is gone (and may have taken
- * its place), or it is the standby itself. What it shows may be old, and is not answered. */
+ * its place), or it is the standby itself. What it shows may be old, and is not answered. Or beside one that is there and
+ * takes nothing: its disk is full. An operator is told of each. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -124,9 +125,63 @@ static void lost (void **state)
     pg_fixture_stop (pg);
 }
 
+static int create (struct bankd *d, const char *name)
+{
+    Nui__Bank__V1__ProjectCreateRequest m = NUI__BANK__V1__PROJECT_CREATE_REQUEST__INIT;
+    uint8_t key[16];
+    m.key = bankd_key (d, key);
+    m.name = TEXT (name);
+    struct bankd_reply reply = bankd_call (d, WHO_OPS, "ProjectCreate", &m.base);
+    int code = reply.err.code;
+    bankd_reply_free (&reply);
+    return code;
+}
+
+/* The disk is full: what is asked for is refused, the state is not recorded, and both are told, until there is room. */
+static void full (void **state)
+{
+    struct bankd_heard heard;
+    struct bankd d;
+    char config[512];
+    (void)state;
+    bankd_hear (&heard, config);
+    strcat (config, "STATEINTERVAL 0:00:01\nNOTIFICATIONEVENTS WriteRefused StateFailed\n");
+    struct pg_fixture *pg = pg_fixture_start (false);
+    assert_non_null (pg);
+    const char *conninfo = pg_fixture_database (pg, "ledger");
+    bankd_open (&d, NUI_BANK_PROGRAM, conninfo, config);
+    assert_true (bankd_wait_serving (&d, true));
+    PGconn *sql = pg_fixture_connect (conninfo);
+    pg_fixture_run (
+        sql, "CREATE FUNCTION no_room () RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE "
+             "'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$");
+    pg_fixture_run (
+        sql, "CREATE TRIGGER full_disk BEFORE INSERT ON bank.op EXECUTE FUNCTION no_room ()");
+    bankd_wait_heard (&heard, "|", 0);
+    assert_int_equal (ERR_UNAVAILABLE, create (&d, "physics"));
+    bankd_wait_heard (&heard, "WriteRefused|database|", 1);
+    bankd_wait_heard (&heard, "could not extend file: No space left on device", 1);
+    pg_fixture_run (sql, "DROP TRIGGER full_disk ON bank.op");
+    assert_int_equal (0, create (&d, "physics"));
+    bankd_wait_heard (
+        &heard, "WriteTaken|database|the bank's database takes what is written again|test", 1);
+    /* There is something to record now; only that is refused. */
+    pg_fixture_run (
+        sql,
+        "CREATE TRIGGER full_disk BEFORE INSERT ON bank.op FOR EACH ROW WHEN (NEW.kind = 'state') "
+        "EXECUTE FUNCTION no_room ()");
+    assert_int_equal (0, create (&d, "chemistry"));
+    bankd_wait_heard (&heard, "StateFailed|state|the state of all objects was not recorded: ", 1);
+    pg_fixture_run (sql, "DROP TRIGGER full_disk ON bank.op");
+    bankd_wait_heard (&heard, "StateRecorded|state|the state of all objects was recorded|test", 1);
+    PQfinish (sql);
+    bankd_close (&d);
+    pg_fixture_stop (pg);
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (lost)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (lost), cmocka_unit_test (full)};
     signal (SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
