@@ -103,8 +103,8 @@ struct ledger_ask ledger_ask_of (const struct model_ask *ask, struct named *name
 bool refused (struct run *r, struct sent *s, int project, bool manager_may, bool own);
 /* One of its names. */
 const char *draw_named (struct run *r, int account);
-/* The next operation, with the answer that the model gives: any, of jobs, or holds alone. */
-enum prop_kind { PROP_ANY, PROP_DAILY, PROP_HOLDS };
+/* The next operation, with the answer that the model gives: any, of jobs, holds alone, or what offices and leads do. */
+enum prop_kind { PROP_ANY, PROP_DAILY, PROP_HOLDS, PROP_OFFICE };
 struct sent *prop_make (struct run *r, enum prop_kind kind);
 
 /* ---- prop_office.c ---- */

@@ -290,7 +290,9 @@ static void one_batch (struct run *r)
     struct sent *batch[BATCH_MAX];
     draw_anew (r, 0);
     int asked = batch_size (r), count = 0;
-    enum prop_kind kind = (enum prop_kind) (one_in (r, 2) ? 0 : 1 + draw (r, 2));
+    static const enum prop_kind kinds[] = {PROP_ANY,   PROP_ANY,   PROP_ANY,   PROP_DAILY,
+                                           PROP_DAILY, PROP_HOLDS, PROP_HOLDS, PROP_OFFICE};
+    enum prop_kind kind = kinds[draw (r, 8)];
     bool disaster = one_in (r, 50), reads = one_in (r, 2), steps = one_in (r, 20);
     time_goes (r);
     clock_ahead (r);

@@ -619,8 +619,9 @@ static void make_again (struct run *r, struct sent *s)
 struct sent *prop_make (struct run *r, enum prop_kind kind)
 {
     /* Of a hundred and a few more of offices: from what is below on. */
-    static const uint64_t from[] = {[PROP_ANY] = 0, [PROP_DAILY] = 27, [PROP_HOLDS] = 30},
-                          to[] = {[PROP_ANY] = 115, [PROP_DAILY] = 100, [PROP_HOLDS] = 57};
+    static const uint64_t
+        from[] = {[PROP_ANY] = 0, [PROP_DAILY] = 27, [PROP_HOLDS] = 30, [PROP_OFFICE] = 100},
+        to[] = {[PROP_ANY] = 115, [PROP_DAILY] = 100, [PROP_HOLDS] = 57, [PROP_OFFICE] = 101};
     struct sent *s = calloc (1, sizeof (*s));
     uint64_t what = from[kind] + draw (r, to[kind] - from[kind]);
     assert (s);
