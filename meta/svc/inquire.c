@@ -14,7 +14,8 @@ enum { ASKS_AT_ONCE = 64 };
 struct question {
     uint64_t number;
     uint32_t part;
-    bool again; /* not answered: when the site reports next */
+    bool again;   /* not answered: when the site reports next */
+    bool by_name; /* of the grid: its number there is a job of another metascheduler's */
 };
 
 struct site_inquiry {
@@ -106,14 +107,27 @@ static void attempt_pass (struct gridjob *job, const JobInfo *info)
         job->attempt_last = info->attempt;
 }
 
-/* A site that was restored gives numbers again: what has the job's may be another's. */
-static bool is_of (const JobInfo *info, const struct gridjob *job, uint32_t p)
+/* A site that was restored gives numbers again: what has the job's may be another's. What it has of the job under
+ * another number is an earlier try. */
+static bool is_of (const JobInfo *info, const struct gridjob *job, const struct question *question)
 {
-    return strcmp (info->grid_job_id, job->id) == 0 &&
-           strcmp (info->component, job->part[p].name) == 0;
+    return !question->by_name && strcmp (info->grid_job_id, job->id) == 0 &&
+           strcmp (info->component, job->part[question->part].name) == 0;
 }
 
 static void asks_send (struct site_inquiry *inquiry);
+static bool ask_send (struct site_inquiry *inquiry, uint32_t index);
+
+/* The number is not ours to ask about: somebody else's job has it now, or the site refuses us altogether. By its name it
+ * would be found if it were there, and a site that refuses us says so again. */
+static bool asked_by_name (struct site_inquiry *inquiry, uint32_t index)
+{
+    struct question *question = &inquiry->question[index];
+    if (!inquiry->back || question->by_name)
+        return false;
+    question->by_name = true;
+    return ask_send (inquiry, index);
+}
 
 static void answered (void *arg, const struct rpc_result *result)
 {
@@ -127,12 +141,15 @@ static void answered (void *arg, const struct rpc_result *result)
                  strcmp (job->part[question->part].site_job_id, asking->site_job_id) == 0;
     question->again =
         there && (single_uncertain (result->status) || job->busy || job->reloaded || job->unsaved);
+    uint32_t index = asking->index;
     free (asking);
     if (inquiry->metad->stopping)
         return;
     const JobInfo *info = result->status == RPC_OK ? (const JobInfo *)result->reply : NULL;
     bool settled = there && !question->again;
-    if (settled && (info ? !is_of (info, job, question->part) : result->status == RPC_NOT_FOUND)) {
+    if (settled && result->status == RPC_PERMISSION_DENIED && asked_by_name (inquiry, index))
+        return;
+    if (settled && (info ? !is_of (info, job, question) : result->status == RPC_NOT_FOUND)) {
         forgotten (inquiry, job, question->part);
     } else if (settled && info) {
         attempt_pass (job, info);
@@ -155,7 +172,7 @@ static bool ask_send (struct site_inquiry *inquiry, uint32_t index)
     const struct jobpart *part = &job->part[question->part];
     *asking = (struct asking){.inquiry = inquiry, .index = index};
     memcpy (asking->site_job_id, part->site_job_id, sizeof asking->site_job_id);
-    request.job_id = inquiry->back ? (char *)part->site_job_id : job->id;
+    request.job_id = inquiry->back && !question->by_name ? (char *)part->site_job_id : job->id;
     request.component = (char *)part->name;
     inquiry->open++;
     link_call (inquiry->site->link, "Job", &request.base, ASK_TIMEOUT, answered, asking);
@@ -188,8 +205,8 @@ static void asks_send (struct site_inquiry *inquiry)
         return;
     for (uint32_t i = 0; i < inquiry->count; i++)
         if (inquiry->question[i].again)
-            inquiry->question[kept++] =
-                (struct question){inquiry->question[i].number, inquiry->question[i].part, false};
+            inquiry->question[kept++] = (struct question){.number = inquiry->question[i].number,
+                                                          .part = inquiry->question[i].part};
     inquiry->count = inquiry->next = kept; /* they wait for the next report */
     if (kept == 0)
         settle (inquiry);
@@ -204,7 +221,7 @@ static uint32_t there_list (struct metad *metad, const struct site *site, struct
         for (uint32_t p = 0; p < job->part_count; p++)
             if (is_there (job, p, site)) {
                 if (list)
-                    list[count] = (struct question){job->number, p, false};
+                    list[count] = (struct question){.number = job->number, .part = p};
                 count++;
             }
     return count;

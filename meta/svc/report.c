@@ -319,6 +319,13 @@ struct following {
     uint32_t part, attempt;
 };
 
+/* A site that was restored may have given the number to another job. */
+static bool is_of (const JobInfo *info, const struct gridjob *job, uint32_t p)
+{
+    return strcmp (info->grid_job_id, job->id) == 0 &&
+           strcmp (info->component, job->part[p].name) == 0;
+}
+
 static void followed (void *arg, const struct rpc_result *result)
 {
     struct following *f = arg;
@@ -331,7 +338,7 @@ static void followed (void *arg, const struct rpc_result *result)
         else
             job->lead->asked_attempt = f->attempt;
         const JobInfo *info = result->status == RPC_OK ? (const JobInfo *)result->reply : NULL;
-        if (info)
+        if (info && is_of (info, job, f->part))
             report_heard (job, f->part, info);
     }
     free (f);

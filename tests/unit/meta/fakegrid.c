@@ -511,6 +511,11 @@ static void on_local_job (void *self, struct rpccall *call, const ProtobufCMessa
     char id[64];
     if (!before_call (site, call, "Job", &site->calls_job))
         return;
+    if (site->denies ||
+        (site->denies_numbers && strncmp (request->job_id, site->name, strlen (site->name)) == 0)) {
+        rpccall_finish (call, RPC_PERMISSION_DENIED, "job is not yours");
+        return;
+    }
     for (uint32_t i = 0; i < site->single_count && !site->forgets; i++) {
         struct fake_single *job = &site->single[i];
         snprintf (id, sizeof id, "%s.%u", site->name, job->number);

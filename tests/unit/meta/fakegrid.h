@@ -80,6 +80,8 @@ struct fakesite {
     uint64_t events_next; /* the number of its next event, as it says; 0: it does not */
     bool restored;        /* it says truly which events it has, and which number the next gets */
     bool forgets;         /* Job knows none */
+    bool denies_numbers;  /* … and every number is another metascheduler's job */
+    bool denies;          /* … or nobody's business here */
     Nui__Local__V1__JobState tells; /* how Job says that any is */
     uint32_t calls_job;
     uint32_t prepare_no;       /* so many times NO, with */

@@ -619,6 +619,52 @@ static void a_site_that_forgot (void **state)
     assert_int_equal (site->calls_submit, 4);
 }
 
+static bool asked_for_both (void *arg)
+{
+    return ((struct fakesite *)arg)->calls_job >= 4;
+}
+
+/* Its number is a job's of another metascheduler now, of which the site tells us nothing: then it is asked for by its name.
+ * A site that refuses us altogether says nothing about the job: it may run. */
+static void a_site_that_forgot_and_denies (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fakesite *site = &grid->site[0];
+    char ran[32], waited[32];
+    held_there (grid, site, true, ran);
+    held_there (grid, site, false, waited);
+    fake_until (grid, reported, site, 20 * US_PER_S);
+    fake_restored (site);
+    site->denies = true;
+    fake_report (site);
+    fake_until (grid, asked_for_both, site, 20 * US_PER_S); /* each by number and by name */
+    fake_until (grid, reported, site, 20 * US_PER_S);
+    Nui__Meta__V1__JobStatus *now = fake_status (grid, ran);
+    assert_int_equal (now->state, NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING);
+    nui__meta__v1__job_status__free_unpacked (now, NULL);
+    assert_int_equal (site->calls_submit, 2);
+}
+
+static void a_number_that_is_anothers (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fakesite *site = &grid->site[0];
+    char ran[32], waited[32];
+    held_there (grid, site, true, ran);
+    held_there (grid, site, false, waited);
+    fake_until (grid, reported, site, 20 * US_PER_S);
+    fake_restored (site);
+    site->denies_numbers = true;
+    site->hold_runs = false;
+    fake_report (site);
+    fake_until_state (grid, ran, NUI__META__V1__GRID_JOB_STATE__GRID_FAILED);
+    Nui__Meta__V1__JobStatus *now = fake_status (grid, ran);
+    assert_string_equal (now->reason->code, "Forgotten");
+    nui__meta__v1__job_status__free_unpacked (now, NULL);
+    fake_until_state (grid, waited, NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED);
+    assert_int_equal (site->calls_submit, 3);
+}
+
 /* A job that waits for another goes on waiting no longer than to its deadline. */
 static void who_waits_past_its_deadline_ends (void **state)
 {
@@ -1262,6 +1308,8 @@ int main (int argc, char **argv)
         TEST (ends_that_were_forgotten),
         TEST (ends_that_nobody_has),
         TEST (a_site_that_forgot),
+        TEST (a_site_that_forgot_and_denies),
+        TEST (a_number_that_is_anothers),
         TEST (live_jobs_are_shared),
         TEST (who_waits_past_its_deadline_ends),
         TEST (others_see_nothing),
