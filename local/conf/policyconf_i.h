@@ -52,6 +52,7 @@ extern const int policy_access_values[];
 /* The number of a partition of this name, which may be new. */
 int policy_partition_number (struct policy *p, const char *name, uint32_t *out, struct err *err);
 int policy_set_node_availability (void *target, const struct conf_value *value, struct err *err);
+int policy_set_resource_limit (void *target, const struct conf_value *value, struct err *err);
 int policy_set_node_load (void *target, const struct conf_value *value, struct err *err);
 int policy_set_nodeset (void *target, const struct conf_value *value, struct err *err);
 int policy_set_plist (void *target, const struct conf_value *value, struct err *err);

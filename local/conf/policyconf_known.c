@@ -59,8 +59,6 @@ static const char for_machineprio[] =
     "NODECFG[x] PRIORITY with NODEALLOCATIONPOLICY PRIORITY orders nodes";
 static const char for_enablemultinodejobs[] =
     "jobs of several nodes and of several requirements always run";
-static const char for_resourcelimitpolicy[] =
-    "a job's memory is kept to what it asked for by its control group; its time by WCVIOLATIONACTION and JOBMAXOVERRUN";
 static const char for_bfminvirtualwalltime[] = "BACKFILLMETRIC and the job's limit decide";
 static const char for_fsenablecappriority[] = "FSTARGET=x^ and FSTARGET=x% are caps";
 static const char for_fstree[] = "targets are said credential by credential: USERCFG[x] FSTARGET";
@@ -156,9 +154,10 @@ const struct conf_param policy_known_params[] = {
     TOLD ("USEMACHINESPEEDFORFS", "fairshare counts what the jobs had, whatever the nodes' speed"),
     TOLD ("ENABLEMULTINODEJOBS", for_enablemultinodejobs), TOLD ("ENABLEMULTIREQJOBS", for_enablemultinodejobs),
     TOLD ("METAMAXTASKS", for_enablemultinodejobs),
-    TOLD ("RESOURCELIMITPOLICY", for_resourcelimitpolicy), TOLD ("RESLIMITPOLICY", for_resourcelimitpolicy),
-    TOLD ("RESOURCELIMITMULTIPLIER", for_resourcelimitpolicy), TOLD ("RESCTLPOLICY", for_resourcelimitpolicy),
-    TOLD ("USECPUTIME", for_resourcelimitpolicy),
+    TOLD ("RESOURCELIMITMULTIPLIER", "RESOURCELIMITPOLICY measures against what a job asked for: JOBMAXOVERRUN gives more time"),
+    TOLD ("ENFORCERESOURCELIMITS", "RESOURCELIMITPOLICY says it; without it a job is kept to the memory that it asked for"),
+    TOLD ("RESCTLPOLICY", "reservations are made by administrators (ADMIN1, ADMIN2) with setres, and by SRCFG"),
+    TOLD ("USECPUTIME", "a job's limit is of wallclock time"),
     TOLD ("JOBMAXSTARTTIME", "a job that does not start in time is requeued: STARTGRACE, DEFERSTARTCOUNT"),
     TOLD ("JOBREJECTPOLICY", "a job that can never run is refused at once, or says in checkjob why it waits"),
     TOLD ("JOBCFG", "CLASSCFG[x] DEFAULT.* gives jobs what they do not say"),

@@ -254,7 +254,8 @@ static int set_notify_events (void *target, const struct conf_value *value, stru
                  {"BANKDOWN", NOTIFY_BANK_DOWN},
                  {"RESUNFILLED", NOTIFY_RES_UNFILLED},
                  {"BANKHISTORY", NOTIFY_BANK_HISTORY},
-                 {"BANKDENIED", NOTIFY_BANK_DENIED}};
+                 {"BANKDENIED", NOTIFY_BANK_DENIED},
+                 {"JOBLIMIT", NOTIFY_JOB_LIMIT}};
     struct settings *s = target;
     for (uint32_t i = 0; i < value->word_count; i++) {
         unsigned bit = 0;
@@ -264,7 +265,7 @@ static int set_notify_events (void *target, const struct conf_value *value, stru
         if (!bit)
             return err_set (
                 err, ERR_INVALID,
-                "'%.40s': wanted JOBFAILURE, NODEDOWN, BANKDOWN, RESUNFILLED, BANKHISTORY, BANKDENIED or ALL",
+                "'%.40s': wanted JOBFAILURE, NODEDOWN, BANKDOWN, RESUNFILLED, BANKHISTORY, BANKDENIED, JOBLIMIT or ALL",
                 value->word[i]);
         s->notify_events |= bit;
     }

@@ -138,7 +138,8 @@ enum notify_event { /* bits of settings.notify_events */
                     NOTIFY_RES_UNFILLED = 1 << 3,
                     NOTIFY_BANK_HISTORY = 1 << 4,
                     NOTIFY_BANK_DENIED = 1 << 5,
-                    NOTIFY_ALL = (1 << 6) - 1,
+                    NOTIFY_JOB_LIMIT = 1 << 6,
+                    NOTIFY_ALL = (1 << 7) - 1,
 };
 
 /* --- the whole ---------------------------------------------------------------------------- */

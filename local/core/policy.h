@@ -265,6 +265,15 @@ struct policy_cred {
 enum preempt_policy { PREEMPT_REQUEUE, PREEMPT_SUSPEND, PREEMPT_CHECKPOINT, PREEMPT_CANCEL };
 enum wcviolation_action { WCVIOLATION_CANCEL, WCVIOLATION_PREEMPT };
 
+/* RESOURCELIMITPOLICY: what becomes of a job that uses more than it asked for. */
+enum resource_limit { RESOURCE_LIMIT_PROC, RESOURCE_LIMIT_MEM, RESOURCE_LIMITS };
+enum limit_action { LIMIT_ALLOW, LIMIT_CANCEL, LIMIT_REQUEUE, LIMIT_SUSPEND, LIMIT_NOTIFY };
+struct policy_resource_limit {
+    enum limit_action action;
+    duration_us after; /* above it for so long without a break; 0: at the first measurement */
+    bool by_full_name; /* said by RESOURCELIMITPOLICY, which counts more than RESLIMITPOLICY */
+};
+
 enum reservation_policy { RESERVATION_CURRENTHIGHEST, RESERVATION_HIGHEST, RESERVATION_NEVER };
 enum reservation_threshold {
     THRESHOLD_NONE,
@@ -448,6 +457,7 @@ struct policy {
     enum preempt_policy preempt_policy;
     enum wcviolation_action wcviolation_action; /* past limit and … */
     duration_us max_overrun;                    /* JOBMAXOVERRUN; TIME_US_MAX: never */
+    struct policy_resource_limit resource_limit[RESOURCE_LIMITS];
 
     /* credentials: use policy_cred () */
     const struct cred_names *names; /* not owned */

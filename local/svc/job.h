@@ -44,7 +44,10 @@ struct site_job {
     int64_t memory_used_mb; /* by its processes, as last measured */
     time_us charge_at;      /* its next partial charge; 0: not known: charge.c */
     duration_us cpu_used;   /* by its processes, as last measured; 0: not known */
-    bool payqos;            /* it runs with another QoS than own_qos: payqos.c */
+    time_us
+        exceeds_since[RESOURCE_LIMITS]; /* above what it asked for; 0: it is not (job/exceed.c) */
+    bool exceeds_told;
+    bool payqos; /* it runs with another QoS than own_qos: payqos.c */
     uint32_t own_qos;
     bool stages_out;             /* files are taken away after it: stageout.h */
     bool stages;                 /* it needs files before it starts: staging.h */

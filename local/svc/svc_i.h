@@ -132,6 +132,9 @@ struct svc_listener {
                           struct site_job *job); /* the resource manager has taken it */
     void (*job_started) (struct svc *svc, struct site_job *job);
     void (*job_requeued) (struct svc *svc, struct site_job *job);
+    void (*job_measured) (struct svc *svc, struct site_job *job); /* what it uses is known anew */
+    void (*job_exceeds) (struct svc *svc, struct site_job *job,
+                         const char *text); /* more than it asked for: RESOURCELIMITPOLICY */
     /* In a transaction: its row was written, and metaschedulers are to hear of it. */
     int (*job_told) (struct svc *svc, struct site_job *job, struct err *err);
     /* In the transaction of its end: state, start and end are set, the core still knows it. */
@@ -159,7 +162,7 @@ struct svc_listener {
     (rc) = (*l_)->event args
 
 extern const struct svc_listener charge_listener, contact_listener, deferral_listener,
-    evict_listener, fairshare_listener, follow_listener, forecast_listener,
+    evict_listener, exceed_listener, fairshare_listener, follow_listener, forecast_listener,
     forecast_record_listener, history_listener, job_info_listener, links_listener, mirror_listener,
     mode_listener, native_listener, notify_listener, output_listener, purge_listener,
     replay_listener, stray_listener, resv_charge_listener, resv_listener, rm_events_listener,

@@ -2,6 +2,7 @@
 metascheduler; what is refused; nothing acknowledged is lost by a kill -9."""
 import json
 import os
+import re
 import subprocess
 import time
 import unittest
@@ -321,6 +322,85 @@ class ByItself(SiteCase):
                                       text=True, timeout=60)
                 self.assertEqual(done.returncode, 1, line)
                 self.assertIn(says, done.stderr, line)
+
+
+@unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs run as other accounts")
+class Exceeds(SiteCase):
+    """RESOURCELIMITPOLICY: jobs that use more than they asked for. HUNGRY takes 90 MB in three processes, so that no limit of
+    one process is met; BUSY has sixteen that are
+    always ready: more than one processor, whoever else wants some."""
+    HUNGRY = ("#!/bin/sh\nfor i in 1 2 3; do\n%s -c 'import os, time\nx = b\"x\" * (25 << 20)\n"
+              "while not os.path.exists(\"%s\"): time.sleep(0.05)' &\ndone\nwait\n")
+    BUSY = "#!/bin/sh\nfor i in 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6; do (until [ -e %s ]; do :; done) & done\nwait\n"
+
+    def limited(self, name, policy, text, *args, more=""):
+        """A site with this policy, and a job of 50 MB on it that is at work."""
+        site = self.site(name, name)
+        site.write_alone(f"SITENAME {name}\nADMIN1 root\nRMPOLLINTERVAL 00:00:01\nCGROUPS FALSE\nJOBDIR {self.state}/{name}-jobs\n"
+                         f"NODECFG[n1] PROCS=2 MEM=2G\nRESOURCELIMITPOLICY {policy}\n{more}")
+        site.start()
+        script = self.state / f"{name}.sh"
+        script.write_text(text)
+        script.chmod(0o755)
+        return site, self.ok(site, "msub", "-l", "nodes=1,pmem=50mb,walltime=1:00:00", *args, script,
+                             account=layout.account_of("alice")).strip()
+
+    def job(self, site, ident):
+        return self.data(site, "checkjob", ident)["job"]
+
+    def exceeds(self, site, what):
+        return wait_for("the job to exceed", lambda: site.logged("job_exceeds", what), 60, site.log)
+
+    def hungry(self, name):
+        return self.HUNGRY % ("/usr/bin/python3", self.state / f"{name}.gate")
+
+    def test_cancel(self):
+        site, ident = self.limited("cancel", "MEM:ALWAYS:CANCEL", self.hungry("cancel"))
+        wait_for("its end", lambda: self.job(site, ident)["state"] == "Cancelled", 60, site.log)
+        self.exceeds(site, "ended by RESOURCELIMITPOLICY: it uses ")
+        self.assertIn("50 MB were asked for", json.dumps(self.job(site, ident)))
+
+    def test_requeue(self):
+        """And as long as it does the same again, again."""
+        site, ident = self.limited("requeue", "MEM:EXTENDEDVIOLATION:REQUEUE:00:00:02", self.hungry("requeue"))
+        wait_for("two runs to be taken back", lambda: len(self.exceeds(site, "sent back to the queue")) >= 2, 60, site.log)
+        (self.state / "requeue.gate").touch()
+        wait_for("its end", lambda: self.job(site, ident)["state"] == "Completed", 60, site.log)
+
+    def test_suspend(self):
+        site, ident = self.limited("suspend", "PROC:EXTENDEDVIOLATION:SUSPEND:1", self.BUSY % (self.state / "suspend.gate"))
+        self.exceeds(site, "suspended by RESOURCELIMITPOLICY: it uses ")
+        wait_for("it to stand", lambda: site.logged("job_suspended", ident), 60, site.log)
+        (self.state / "suspend.gate").touch()
+        wait_for("its end", lambda: self.job(site, ident)["state"] == "Completed", 60, site.log)
+
+    def test_notify(self):
+        """Once; the job goes on, above its memory."""
+        told = self.state / "told"
+        told.touch(mode=0o666)
+        told.chmod(0o666)
+        program = self.state / "tell.sh"
+        program.write_text(f"#!/bin/sh\necho \"$*\" >> {told}\ncat >> {told}\n")
+        program.chmod(0o755)
+        site, ident = self.limited("notify", "MEM:ALWAYS:NOTIFY PROC:ALWAYS:CANCEL", self.hungry("notify"),
+                                   more=f"NOTIFICATIONPROGRAM {program}\nNOTIFICATIONEVENTS JOBLIMIT\n")
+        wait_for("the administrator to be told", lambda: "JobLimit" in told.read_text(), 60, site.log)
+        wait_for("three polls more", lambda: len(site.logged("job_exceeds")) == 1 and self.job(site, ident)["state"] == "Running",
+                 60, site.log)
+        (self.state / "notify.gate").touch()
+        wait_for("its end", lambda: self.job(site, ident)["state"] == "Completed", 60, site.log)
+        self.assertEqual(len(site.logged("job_exceeds")), 1)
+
+    def test_within(self):
+        """What it asked for it may use."""
+        site, ident = self.limited("within", "MEM:ALWAYS:CANCEL PROC:ALWAYS:CANCEL", self.hungry("within"), "-l", "pmem=500mb")
+        def measured():
+            found = re.search(r"Utilized.*MEM: (\d+)M", self.ok(site, "checknode", "n1"))
+            return found and int(found.group(1)) > 70
+        wait_for("it to be measured", measured, 60, site.log)
+        (self.state / "within.gate").touch()
+        wait_for("its end", lambda: self.job(site, ident)["state"] == "Completed", 60, site.log)
+        self.assertEqual(site.logged("job_exceeds"), [])
 
 
 if __name__ == "__main__":

@@ -53,6 +53,16 @@ static duration_us limit_of (const struct svc *svc, const struct site_job *job)
     return more < INT64_MAX / 4 ? svc_job_length (svc, job) + more : INT64_MAX / 2;
 }
 
+/* What the resource manager keeps the job's memory to: what it asked for, unless RESOURCELIMITPOLICY has another answer to more
+ * than to end the job at once. */
+static int64_t memory_limit_of (const struct svc *svc, const struct jobspec *spec)
+{
+    const struct policy_resource_limit *mem =
+        &svc->settings->policy->resource_limit[RESOURCE_LIMIT_MEM];
+    bool kept = mem->action == LIMIT_ALLOW || (mem->action == LIMIT_CANCEL && mem->after == 0);
+    return kept ? spec->memory_mb : 0;
+}
+
 static int launch_simulated (struct svc *svc, struct site_job *job, struct err *err)
 {
     char id[SITE_ID_MAX];
@@ -110,7 +120,7 @@ int life_launch (struct svc *svc, struct site_job *job, struct err *err)
         .start = job->rec.launch_at,
         .walltime = limit_of (svc, job),
         .procs = job->rec.procs,
-        .memory_mb = spec.memory_mb,
+        .memory_mb = memory_limit_of (svc, &spec),
         .script = c->script.data,
         .script_len = c->script.len,
         .arg_count = (uint32_t)c->n_args,

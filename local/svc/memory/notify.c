@@ -59,6 +59,7 @@ static const struct {
     {NOTIFY_RES_UNFILLED, "ResUnfilled", "ResFilled"},
     {NOTIFY_BANK_HISTORY, "BankHistoryRewritten", "BankHistoryRestored"},
     {NOTIFY_BANK_DENIED, "BankDenied", "BankAllowed"},
+    {NOTIFY_JOB_LIMIT, "JobLimit", NULL},
 };
 enum { EVENTS = sizeof events / sizeof *events };
 
@@ -426,6 +427,18 @@ static void notify_close (struct svc *svc)
     svc->notify = NULL;
 }
 
+static void notify_job_exceeds (struct svc *svc, struct site_job *job, const char *why)
+{
+    char id[SITE_ID_MAX], text[700];
+    struct err err = {0};
+    if (!wanted (svc, NOTIFY_JOB_LIMIT) || svc_begin (svc, &err) != 0)
+        return;
+    site_id (svc, job->rec.number, id);
+    text_printf (text, sizeof text, "job %s of %s: %s", id, job->rec.local_account, why);
+    (void)svc_commit (svc, put (svc, "JobLimit", id, job->rec.local_account, text, &err), &err);
+    notify_wake (svc);
+}
+
 static void notify_job_ended (struct svc *svc, uint64_t number)
 {
     (void)number;
@@ -436,5 +449,6 @@ const struct svc_listener notify_listener = {.bank_heard = notify_bank,
                                              .open = notify_open,
                                              .pass_done = notify_pass,
                                              .job_ends = notify_job_ends,
+                                             .job_exceeds = notify_job_exceeds,
                                              .job_ended = notify_job_ended,
                                              .stop = notify_close};

@@ -36,6 +36,7 @@ static void measure_one (struct svc *svc, struct job_id id, time_us now)
     if (cluster_job_used (svc->cluster, id, used.cpu_time, -1, now, &err) != 0)
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "job=%s error=\"%s\"", name,
                    err.text);
+    SVC_TELL (svc, job_measured, (svc, job));
 }
 
 static void on_measure (evutil_socket_t fd, short what, void *arg)

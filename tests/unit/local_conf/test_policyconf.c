@@ -415,6 +415,26 @@ static void test_older_spellings (void **state)
     release (&l);
 }
 
+/* MEM:EXTENDEDVIOLATION:CANCEL:00:05:00 and its likes; the full name counts more, wherever it stands. */
+static void test_resource_limits (void **state)
+{
+    (void)state;
+    LOAD (l, "RESOURCELIMITPOLICY MEM:EXTENDEDVIOLATION:CANCEL:00:05:00 SWAP:ALWAYS:CANCEL\n"
+             "RESLIMITPOLICY mem:always:requeue procs:always:notify\n");
+    const struct policy_resource_limit *r = l.policy->resource_limit;
+    assert_int_equal (r[RESOURCE_LIMIT_MEM].action, LIMIT_CANCEL);
+    assert_int_equal (r[RESOURCE_LIMIT_MEM].after, 300 * US_PER_S);
+    assert_int_equal (r[RESOURCE_LIMIT_PROC].action, LIMIT_NOTIFY);
+    assert_int_equal (r[RESOURCE_LIMIT_PROC].after, 0);
+    assert_true (noted (&l, "line 1: RESOURCELIMITPOLICY: SWAP has no effect"));
+    release (&l);
+    refused ("RESOURCELIMITPOLICY MEM\n", "wanted RESOURCE:POLICY:ACTION");
+    refused ("RESOURCELIMITPOLICY MEM:ALWAYS\n", "its action is CANCEL");
+    refused ("RESOURCELIMITPOLICY MEM:EXTENDEDVIOLATION:CANCEL:soon\n",
+             "line 1: RESOURCELIMITPOLICY");
+    refused ("RESLIMITPOLICY GPU:ALWAYS:CANCEL\n", "'GPU' is no resource");
+}
+
 /* The manual's own: Monday 8:00 to Friday 17:00 at a stretch; hours without a day are hours of each day. */
 static void test_weeks (void **state)
 {
@@ -578,6 +598,7 @@ int main (void)
         cmocka_unit_test (test_empty),
         cmocka_unit_test (test_refused),
         cmocka_unit_test (test_older_spellings),
+        cmocka_unit_test (test_resource_limits),
         cmocka_unit_test (test_weeks),
         cmocka_unit_test (test_demo),
         cmocka_unit_test (test_reload),
