@@ -1,14 +1,17 @@
 /* sethold, releasehold, setspri, runjob, mjobctl: changes of waiting jobs. */
 #include <string.h>
+#include <strings.h>
 
 #include "local/cli/local_cli.h"
+#include "proto/base/hostlist.h"
 #include "proto/nui/v1/meta.pb-c.h"
 
 enum { GRID_TIMEOUT_S = 60 };
 
 struct change_args {
-    bool user, system, batch, all, relative, force, cancel, run, requeue, suspend, resume;
-    const char *hold, *unhold, *priority, *modify, *query, *site;
+    bool user, system, batch, all, relative, force, past_promises, clear, cancel, run, requeue,
+        suspend, resume;
+    const char *hold, *unhold, *priority, *modify, *query, *nodes, *partition, *site;
 };
 
 #define AT(field) offsetof (struct change_args, field)
@@ -244,8 +247,27 @@ const struct cli_command setspri_command = {
 
 /* --- runjob ------------------------------------------------------------------------------- */
 
+/* The hosts of -n, each by its name. */
+struct named_hosts {
+    char **host;
+    uint32_t host_count;
+};
+
+static int hosts_of (const char *list, struct arena *arena, struct named_hosts *out,
+                     struct err *err)
+{
+    char *text = arena_strdup (arena, list);
+    const char **name;
+    for (char *c = text; *c; c++) /* Maui parts them by colons, too */
+        if (*c == ':')
+            *c = ',';
+    int rc = hostlist_expand (text, arena, &name, &out->host_count, err);
+    out->host = (char **)(void *)(uintptr_t)name;
+    return rc;
+}
+
 static int run_one (struct cli_context *ctx, const char *command, const struct change_args *args,
-                    char *job, struct table *t)
+                    const struct named_hosts *on, char *job, struct table *t)
 {
     Nui__Local__V1__RunJobRequest request = NUI__LOCAL__V1__RUN_JOB_REQUEST__INIT;
     Nui__Local__V1__ChangeReply *reply = NULL;
@@ -253,6 +275,12 @@ static int run_one (struct cli_context *ctx, const char *command, const struct c
     struct err err = {0};
     request.job_id = job;
     request.force = args->force;
+    request.past_promises = args->past_promises;
+    request.clear = args->clear;
+    if (args->partition)
+        request.partition = (char *)args->partition;
+    request.nodes = on->host;
+    request.n_nodes = on->host_count;
     if (site_admin (ctx, args->site, "RunJob", &request, false, &reply, &err) < 0)
         return cli_fail (command, &err);
     for (size_t i = 0; i < reply->n_nodes; i++)
@@ -274,19 +302,52 @@ static int run_all (struct cli_context *ctx, const char *command, const struct c
         {"job_id", "JobName", TABLE_TEXT, 0},
         {"nodes", "Nodes", TABLE_TEXT, 0},
     };
+    struct arena *arena = arena_create (0);
+    struct named_hosts hosts = {0};
+    struct err err = {0};
     int all = CLI_OK;
+    if (args->nodes && hosts_of (args->nodes, arena, &hosts, &err) != 0) {
+        arena_destroy (arena);
+        return cli_usage (command, "-n: %s", err.text);
+    }
     struct table *t = table_create (columns, 2);
     for (int i = 0; i < ops->count; i++)
-        all = worse (all, run_one (ctx, command, args, ops->item[i], t));
+        all = worse (all, run_one (ctx, command, args, &hosts, ops->item[i], t));
     if (cli_format (ctx) != CLI_TABLE)
         all = worse (all, table_print (t, ctx));
     table_destroy (t);
+    arena_destroy (arena);
     return all;
 }
 
+static int control_all (struct cli_context *ctx, const char *command,
+                        const struct change_args *args, const struct cli_operands *ops)
+{
+    Nui__Local__V1__ControlJobRequest request = NUI__LOCAL__V1__CONTROL_JOB_REQUEST__INIT;
+    struct change c = {command,
+                       "ControlJob",
+                       args->site,
+                       &request.base,
+                       &request.job_id,
+                       args->requeue   ? "jobs requeued"
+                       : args->suspend ? "jobs suspended"
+                                       : "jobs resumed"};
+    request.act = args->requeue   ? NUI__LOCAL__V1__CONTROL_JOB_REQUEST__ACT__REQUEUE
+                  : args->suspend ? NUI__LOCAL__V1__CONTROL_JOB_REQUEST__ACT__SUSPEND
+                                  : NUI__LOCAL__V1__CONTROL_JOB_REQUEST__ACT__RESUME;
+    return change_all (ctx, &c, ops->item, ops->count);
+}
+
 static const struct cli_option runjob_options[] = {
-    {"force", 'f', CLI_OPT_FLAG, NULL,
-     "past limits, and past what the schedule promised to waiting jobs", AT (force)},
+    {"force", 'f', CLI_OPT_FLAG, NULL, "past limits", AT (force)},
+    {"past-promises", 'x', CLI_OPT_FLAG, NULL,
+     "past limits, and past what the schedule promised to waiting jobs", AT (past_promises)},
+    {"nodes", 'n', CLI_OPT_STRING, "HOSTS", "on these nodes only: n1,n2, n1:n2 or n[1-2]",
+     AT (nodes)},
+    {"partition", 'p', CLI_OPT_STRING, "NAME", "on nodes of this partition only", AT (partition)},
+    {"clear", 'c', CLI_OPT_FLAG, NULL, "forget earlier starts that failed", AT (clear)},
+    {"suspend", 's', CLI_OPT_FLAG, NULL, "suspend a running one instead, as mjobctl -s",
+     AT (suspend)},
     SITE_OPTION (struct change_args),
     {0},
 };
@@ -300,6 +361,11 @@ static int runjob_run (struct cli_context *ctx, int argc, char **argv)
         return exit_code;
     if (ops.count < 1)
         return cli_usage ("runjob", "name at least one job");
+    if (args.suspend &&
+        (args.force || args.past_promises || args.nodes || args.partition || args.clear))
+        return cli_usage ("runjob", "-s suspends: without the other options");
+    if (args.suspend)
+        return control_all (ctx, "runjob", &args, &ops);
     return run_all (ctx, "runjob", &args, &ops);
 }
 
@@ -308,7 +374,8 @@ const struct cli_command runjob_command = {
     .group = CLI_CLUSTER,
     .summary = "start waiting jobs now",
     .run = runjob_run,
-    .help = "nui runjob [-f] [--site NAME] JOB...",
+    .help = "nui runjob [-f | -x] [-n HOSTS] [-p PARTITION] [-c] [--site NAME] JOB...\n"
+            "       nui runjob -s [--site NAME] JOB...",
     .text =
         "Where there is room that nobody was promised, within the limits. For ADMIN1 and ADMIN2. A\n"
         "held job is not started, and no reservation of a co-allocation is broken.",
@@ -326,11 +393,12 @@ static const struct cli_option mjobctl_options[] = {
     {"priority", 'p', CLI_OPT_STRING, "N", "as setspri; +N or -N is relative", AT (priority)},
     {"run", 'x', CLI_OPT_FLAG, NULL, "as runjob", AT (run)},
     {"modify", 'm', CLI_OPT_STRING, "A=VALUE",
-     "of waiting jobs: qos, class, account, wclimit, starttime. One's own; everybody's, and a longer "
-     "limit, for ADMIN1 and ADMIN2",
+     "of waiting jobs: qos, class, account, wclimit, starttime, deadline, hold, priority; wclimit+=1:00:00 and "
+     "wclimit-=, priority+=, hold+=user and hold-=. One's own; everybody's, and a longer limit, for ADMIN1 and "
+     "ADMIN2",
      AT (modify)},
     {"query", 'q', CLI_OPT_STRING, "ATTRIBUTE",
-     "say it: account, class, group, holds, hostlist, priority, procs, qos, reason, starttime, state, "
+     "diag: all of it, as checkjob -v; or say one: account, class, group, holds, hostlist, priority, procs, qos, reason, starttime, state, "
      "submittime, user, wclimit",
      AT (query)},
     {"requeue", 'R', CLI_OPT_FLAG, NULL,
@@ -353,33 +421,56 @@ static int mjobctl_hold (struct cli_context *ctx, const struct change_args *args
                       ops->count);
 }
 
-static int mjobctl_control (struct cli_context *ctx, const struct change_args *args,
-                            const struct cli_operands *ops)
-{
-    Nui__Local__V1__ControlJobRequest request = NUI__LOCAL__V1__CONTROL_JOB_REQUEST__INIT;
-    struct change c = {"mjobctl",
-                       "ControlJob",
-                       args->site,
-                       &request.base,
-                       &request.job_id,
-                       args->requeue   ? "jobs requeued"
-                       : args->suspend ? "jobs suspended"
-                                       : "jobs resumed"};
-    request.act = args->requeue   ? NUI__LOCAL__V1__CONTROL_JOB_REQUEST__ACT__REQUEUE
-                  : args->suspend ? NUI__LOCAL__V1__CONTROL_JOB_REQUEST__ACT__SUSPEND
-                                  : NUI__LOCAL__V1__CONTROL_JOB_REQUEST__ACT__RESUME;
-    return change_all (ctx, &c, ops->item, ops->count);
-}
-
 static int mjobctl_modify (struct cli_context *ctx, const struct change_args *args,
                            const struct cli_operands *ops)
 {
     char attribute[32];
     const char *value;
     if (!modify_split (args->modify, attribute, &value) || !*value)
-        return cli_usage ("mjobctl", "-m '%s': wanted ATTRIBUTE=VALUE", args->modify);
+        return cli_usage ("mjobctl", "-m '%s': wanted ATTRIBUTE=VALUE, += or -=", args->modify);
+    char *last = attribute + strlen (attribute) - 1;
+    bool more = *last == '+', less = *last == '-';
+    if (more || less)
+        *last = 0;
+    if (strcasecmp (attribute, "hold") == 0) {
+        struct change_args hold = {
+            .hold = less ? NULL : value, .unhold = less ? value : NULL, .site = args->site};
+        return mjobctl_hold (ctx, &hold, ops);
+    }
+    bool priority =
+        strcasecmp (attribute, "priority") == 0 || strcasecmp (attribute, "sysprio") == 0;
+    bool limit = strcasecmp (attribute, "wclimit") == 0 || strcasecmp (attribute, "walltime") == 0;
+    if ((more || less) && !priority && !limit)
+        return cli_usage ("mjobctl", "-m %s%c=: only wclimit, priority and hold can be added to",
+                          attribute, more ? '+' : '-');
+    char changed[128];
+    snprintf (changed, sizeof changed, "%s%.100s", more ? "+" : less ? "-" : "", value);
+    if (priority)
+        return priority_send (ctx, "mjobctl", args->site, changed, more || less, ops->item,
+                              ops->count);
+    if (limit)
+        return modify_all (ctx, "mjobctl", args->site, "wclimit", changed, ops->item, ops->count,
+                           "jobs modified");
     return modify_all (ctx, "mjobctl", args->site, attribute, value, ops->item, ops->count,
                        "jobs modified");
+}
+
+/* -q diag */
+static int diag_all (struct cli_context *ctx, const struct change_args *args,
+                     const struct cli_operands *ops)
+{
+    int all = CLI_OK;
+    for (int i = 0; i < ops->count; i++) {
+        Nui__Local__V1__JobDetail *detail = NULL;
+        struct err err = {0};
+        if (checkjob_fetch (ctx, args->site, ops->item[i], true, &detail, &err) < 0) {
+            all = worse (all, cli_fail ("mjobctl", &err));
+            continue;
+        }
+        all = worse (all, checkjob_print (ctx, detail));
+        nui__local__v1__job_detail__free_unpacked (detail, NULL);
+    }
+    return all;
 }
 
 static int mjobctl_run (struct cli_context *ctx, int argc, char **argv)
@@ -396,6 +487,8 @@ static int mjobctl_run (struct cli_context *ctx, int argc, char **argv)
         return cli_usage ("mjobctl", "say one of -c, -h, -m, -p, -q, -r, -R, -s, -u and -x");
     if (ops.count < 1)
         return cli_usage ("mjobctl", "name at least one job");
+    if (args.query && strcmp (args.query, "diag") == 0)
+        return diag_all (ctx, &args, &ops);
     if (args.query)
         return query_all (ctx, args.site, args.query, ops.item, ops.count);
     if (args.cancel)
@@ -406,7 +499,7 @@ static int mjobctl_run (struct cli_context *ctx, int argc, char **argv)
         return priority_send (ctx, "mjobctl", args.site, args.priority,
                               *args.priority == '+' || *args.priority == '-', ops.item, ops.count);
     if (args.requeue || args.suspend || args.resume)
-        return mjobctl_control (ctx, &args, &ops);
+        return control_all (ctx, "mjobctl", &args, &ops);
     if (args.modify)
         return mjobctl_modify (ctx, &args, &ops);
     return mjobctl_hold (ctx, &args, &ops);
@@ -417,7 +510,7 @@ const struct cli_command mjobctl_command = {
     .group = CLI_CLUSTER,
     .summary = "change jobs: cancel, hold, release, priority, run",
     .run = mjobctl_run,
-    .help = "nui mjobctl -c | -x | -h TYPE | -u TYPE | -p [+|-]PRIORITY | -m ATTRIBUTE=VALUE\n"
+    .help = "nui mjobctl -c | -x | -h TYPE | -u TYPE | -p [+|-]PRIORITY | -m ATTRIBUTE[+|-]=VALUE\n"
             "            | -q ATTRIBUTE | -R | -s | -r [--site NAME] JOB...",
     .options = mjobctl_options,
     .example = "nui mjobctl -h user alpha.17",

@@ -2,10 +2,17 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "local/cli/stats_cli.h"
 #include "proto/base/hostlist.h"
 #include "proto/rpc/pbcopy.h"
+
+/* What is told beside the table; limits of which level count. */
+struct diagnose_how {
+    bool verbose;
+    const char *level; /* NULL: HARD */
+};
 
 /* --- -p: priorities ----------------------------------------------------------------------- */
 
@@ -226,7 +233,23 @@ static void priorities_csv (const struct priorities *p, bool noheader, struct st
         }
 }
 
-static int diagnose_priorities (struct cli_context *ctx, const char *site, const char *job)
+/* The parts of every job, one below the other. */
+static void all_parts_text (const struct priorities *p, struct strbuf *out)
+{
+    Nui__Local__V1__PrioritiesChunk one = *p->first->message;
+    struct priority_chunk only = {&one, NULL};
+    struct priorities row = {.first = &only};
+    one.n_rows = 1;
+    for (const struct priority_chunk *c = p->first; c; c = c->next)
+        for (size_t i = 0; i < c->message->n_rows; i++) {
+            strbuf_printf (out, "job %s\n", c->message->rows[i]->job_id);
+            one.rows = &c->message->rows[i];
+            priority_parts_text (&row, out);
+        }
+}
+
+static int diagnose_priorities (struct cli_context *ctx, const char *site,
+                                const struct diagnose_how *how, const char *job)
 {
     Nui__Local__V1__PrioritiesRequest request = NUI__LOCAL__V1__PRIORITIES_REQUEST__INIT;
     struct priorities p = {.arena = arena_create (0)};
@@ -245,6 +268,8 @@ static int diagnose_priorities (struct cli_context *ctx, const char *site, const
             priorities_text (&p, cli_noheader (ctx), &out);
             if (job)
                 priority_parts_text (&p, &out);
+            else if (how->verbose)
+                all_parts_text (&p, &out);
         } else if (cli_format (ctx) == CLI_CSV) {
             priorities_csv (&p, cli_noheader (ctx), &out);
         } else {
@@ -364,7 +389,7 @@ static int fairshare_rows (struct cli_context *ctx, const Nui__Local__V1__Fairsh
 }
 
 /* "acct" is Maui's word for account. */
-static int diagnose_fairshare (struct cli_context *ctx, const char *site, const char *kind)
+int diagnose_fairshare (struct cli_context *ctx, const char *site, const char *kind)
 {
     static const char *const known[] = {"user", "group", "account", "class", "qos"};
     size_t k = 0;
@@ -394,10 +419,10 @@ static int diagnose_fairshare (struct cli_context *ctx, const char *site, const 
 
 /* --- -q: blocked jobs; -j: jobs ------------------------------------------------------------- */
 
-void blocked_text (const struct queue *q, bool noheader, struct strbuf *out)
+void blocked_text (const struct queue *q, const char *level, bool noheader, struct strbuf *out)
 {
     if (!noheader)
-        strbuf_puts (out, "Diagnosing blocked jobs (policylevel HARD  partition ALL)\n\n");
+        strbuf_printf (out, "Diagnosing blocked jobs (policylevel %s  partition ALL)\n\n", level);
     for (uint32_t i = 0; i < q->count; i++)
         strbuf_printf (out, "job %s %s\n", q->row[i].job_id,
                        q->row[i].reason ? q->row[i].reason->text : "-");
@@ -407,7 +432,7 @@ void blocked_text (const struct queue *q, bool noheader, struct strbuf *out)
 
 static void job_line (const struct queue *q, const Nui__Local__V1__QueueJob *r, struct strbuf *out)
 {
-    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX], class[80], memory[32];
+    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX], class[80], memory[32], par[4];
     int64_t since = r->eligible_us ? r->eligible_us : r->submit_us;
     int64_t until = r->start_us ? r->start_us : q->totals.now_us;
     bool active = r->section == NUI__LOCAL__V1__QUEUE_SECTION__SECTION_ACTIVE;
@@ -416,11 +441,12 @@ static void job_line (const struct queue *q, const Nui__Local__V1__QueueJob *r, 
     strbuf_printf (out,
                    "%-18s %8s %3s %4u %.3s %11s %d %4u %8s %8s %8s %11s %8s %6s %6s %6s %6s %6s "
                    "%11s ",
-                   r->job_id, r->state, active ? "DEF" : "ALL", r->procs, *r->qos ? r->qos : "---",
-                   span_text (r->walltime_us, a), active || r->reserved_us, r->procs, r->user,
-                   r->group, *r->account ? r->account : "-",
-                   span_text (until > since ? until - since : 0, b), "[NONE]", "[NONE]", "[NONE]",
-                   memory, ">=0", "NC0", *r->class_ ? class : "[NONE]");
+                   r->job_id, r->state, partition_short (r->partition, par), r->procs,
+                   *r->qos ? r->qos : "---", span_text (r->walltime_us, a),
+                   active || r->reserved_us, r->procs, r->user, r->group,
+                   *r->account ? r->account : "-", span_text (until > since ? until - since : 0, b),
+                   "[NONE]", "[NONE]", "[NONE]", memory, ">=0", "NC0",
+                   *r->class_ ? class : "[NONE]");
     for (size_t i = 0; i < r->n_features; i++)
         strbuf_printf (out, "[%s]", r->features[i]);
     strbuf_puts (out, r->n_features ? "\n" : "[NONE]\n");
@@ -456,13 +482,36 @@ static bool queue_only (struct queue *q, const char *name)
     return false;
 }
 
-static int diagnose_queue (struct cli_context *ctx, const char *site, bool blocked, const char *job)
+/* -v: what the table has no room for, a line for each that has any. */
+static void jobs_more_text (const struct queue *q, struct strbuf *out)
 {
+    for (uint32_t i = 0; i < q->count; i++) {
+        const Nui__Local__V1__QueueJob *r = &q->row[i];
+        strbuf_printf (out, "job %s: priority %lld", r->job_id, (long long)r->priority);
+        for (size_t h = 0; h < r->n_holds; h++)
+            strbuf_printf (out, "  hold: %s", r->holds[h]);
+        if (*r->grid_job_id)
+            strbuf_printf (out, "  grid job: %s", r->grid_job_id);
+        if (r->reason)
+            strbuf_printf (out, "  (%s) %s", r->reason->code, r->reason->text);
+        strbuf_putc (out, '\n');
+    }
+}
+
+static int diagnose_queue (struct cli_context *ctx, const char *site, bool blocked,
+                           const struct diagnose_how *how, const char *job)
+{
+    const char *level = how->level ? how->level : "HARD";
+    Nui__Local__V1__QueueRequest request = NUI__LOCAL__V1__QUEUE_REQUEST__INIT;
     struct queue q = {.arena = arena_create (1 << 20), .totals = {.site = (char *)""}};
     struct strbuf out = STRBUF_INIT;
     struct err err = {0};
     int exit_code;
-    int rc = queue_fetch_full (ctx, site, blocked, !blocked, &q, &err);
+    request.section = blocked ? NUI__LOCAL__V1__QUEUE_SECTION__SECTION_BLOCKED
+                              : NUI__LOCAL__V1__QUEUE_SECTION__SECTION_UNSET;
+    request.needs = !blocked;
+    request.level = (char *)level;
+    int rc = queue_fetch (ctx, site, &request, &q, &err);
     if (rc == 0 && job && !queue_only (&q, job))
         rc = err_set (&err, ERR_NOT_FOUND, "job %.80s is not in the queue, or not yours to see",
                       job);
@@ -474,9 +523,11 @@ static int diagnose_queue (struct cli_context *ctx, const char *site, bool block
         table_destroy (t);
     } else {
         if (blocked)
-            blocked_text (&q, cli_noheader (ctx), &out);
+            blocked_text (&q, level, cli_noheader (ctx), &out);
         else
             jobs_text (&q, cli_noheader (ctx), &out);
+        if (how->verbose)
+            jobs_more_text (&q, &out);
         exit_code = cli_output (&out);
     }
     strbuf_free (&out);
@@ -614,7 +665,19 @@ static int nodes_only (struct nodes *nodes, const char *list, struct err *err)
     return rc;
 }
 
-static int diagnose_nodes (struct cli_context *ctx, const char *site, const char *list)
+static void nodes_more_text (const struct nodes *nodes, struct strbuf *out)
+{
+    for (uint32_t i = 0; i < nodes->count; i++) {
+        const Nui__Local__V1__NodeInfo *n = nodes->item[i];
+        strbuf_printf (out, "node %s: address %s  priority %d", n->name, n->address, n->priority);
+        for (size_t j = 0; j < n->n_jobs; j++)
+            strbuf_printf (out, "%s%s", j ? "," : "  jobs ", n->jobs[j]);
+        strbuf_printf (out, "%s%s\n", *n->reason ? "  reason: " : "", n->reason);
+    }
+}
+
+static int diagnose_nodes (struct cli_context *ctx, const char *site,
+                           const struct diagnose_how *how, const char *list)
 {
     bool several = list && strpbrk (list, "[,: ");
     const char *node = several ? NULL : list;
@@ -632,6 +695,8 @@ static int diagnose_nodes (struct cli_context *ctx, const char *site, const char
         exit_code = cli_fail ("diagnose", &err);
     } else if (cli_format (ctx) == CLI_TABLE) {
         nodes_text (&nodes, held_count (&nodes, &rsv), cli_noheader (ctx), &out);
+        if (how->verbose)
+            nodes_more_text (&nodes, &out);
         exit_code = cli_output (&out);
     } else {
         struct table *t = nodes_table (&nodes);
@@ -778,40 +843,63 @@ static const struct cli_option config_options[] = {
     {0},
 };
 
-static int config_print (struct cli_context *ctx, const Nui__Local__V1__ConfigReply *r)
+/* "RESERVATIONDEPTH" is RESERVATIONDEPTH[0] and all others of it, in any case. */
+static bool is_param (const char *name, const char *wanted)
+{
+    size_t n = strlen (wanted);
+    return strncasecmp (name, wanted, n) == 0 && (!name[n] || name[n] == '[');
+}
+
+static int config_print (struct cli_context *ctx, const Nui__Local__V1__ConfigReply *r,
+                         const char *only)
 {
     struct table *t = table_create (config_columns, 2);
     struct strbuf out = STRBUF_INIT;
     for (size_t i = 0; i < r->n_parameters; i++) {
+        if (only && !is_param (r->parameters[i]->name, only))
+            continue;
         strbuf_printf (&out, "%-33s %s\n", r->parameters[i]->name, r->parameters[i]->value);
         table_text (t, r->parameters[i]->name);
         table_text (t, r->parameters[i]->value);
         table_end_row (t);
     }
-    int rc = cli_format (ctx) == CLI_TABLE ? cli_output (&out) : table_print (t, ctx);
+    int rc;
+    if (only && table_row_count (t) == 0) {
+        struct err err = {0};
+        err_set (&err, ERR_NOT_FOUND, "there is no parameter %.80s, or nothing says it", only);
+        rc = cli_fail ("schedctl", &err);
+    } else {
+        rc = cli_format (ctx) == CLI_TABLE ? cli_output (&out) : table_print (t, ctx);
+    }
     strbuf_free (&out);
     table_destroy (t);
     return rc;
+}
+
+int config_list (struct cli_context *ctx, const char *command, const char *site, bool all,
+                 const char *only)
+{
+    struct err err = {0};
+    Nui__Local__V1__ConfigRequest request = NUI__LOCAL__V1__CONFIG_REQUEST__INIT;
+    Nui__Local__V1__ConfigReply *reply = NULL;
+    request.all = all;
+    if (site_admin (ctx, site, "Config", &request, true, &reply, &err) < 0)
+        return cli_fail (command, &err);
+    int code = config_print (ctx, reply, only);
+    nui__local__v1__config_reply__free_unpacked (reply, NULL);
+    return code;
 }
 
 static int showconfig_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct config_args args = {0};
     struct cli_operands ops;
-    struct err err = {0};
-    Nui__Local__V1__ConfigRequest request = NUI__LOCAL__V1__CONFIG_REQUEST__INIT;
-    Nui__Local__V1__ConfigReply *reply = NULL;
     int exit_code;
     if (!cli_options (ctx, config_options, 0, &args, argc, argv, &ops, &exit_code))
         return exit_code;
     if (ops.count > 0)
         return cli_usage ("showconfig", "'%s' is too much", ops.item[0]);
-    request.all = args.all;
-    if (site_admin (ctx, args.site, "Config", &request, true, &reply, &err) < 0)
-        return cli_fail ("showconfig", &err);
-    exit_code = config_print (ctx, reply);
-    nui__local__v1__config_reply__free_unpacked (reply, NULL);
-    return exit_code;
+    return config_list (ctx, "showconfig", args.site, args.all, NULL);
 }
 
 const struct cli_command showconfig_command = {
@@ -832,7 +920,8 @@ const struct cli_command showconfig_command = {
 struct diagnose_args {
     bool priority, fairshare, queue, blocked, jobs, nodes, reservations, standing;
     bool user, group, account, class, qos;
-    bool memory, managers, scheduler, partitions, estimates;
+    bool memory, managers, scheduler, partitions, estimates, grid;
+    struct diagnose_how how;
     const char *site;
 };
 
@@ -867,6 +956,16 @@ static const struct cli_option diagnose_options[] = {
     {"partitions", 't', CLI_OPT_FLAG, NULL, "partitions: configured, up, dedicated",
      AT (partitions)},
     {"estimates", 'e', CLI_OPT_FLAG, NULL, "how start-time estimates held", AT (estimates)},
+    {"grid", 'G', CLI_OPT_FLAG, NULL,
+     "the grid: metaschedulers and bank, what waits for them, and the grid's jobs that are here",
+     AT (grid)},
+    {"level", 'l', CLI_OPT_STRING, "LEVEL",
+     "with -q and -j: jobs that a limit of this level keeps are blocked: HARD (default), SOFT; OFF: limits do not count",
+     AT (how.level)},
+    {"verbose", 'v', CLI_OPT_FLAG, NULL,
+     "with -q and -j: also priority, holds and reason of each; with -n: address, jobs and why it is down; with -p: "
+     "the parts of each job's priority",
+     AT (how.verbose)},
     SITE_OPTION (struct diagnose_args),
     {0},
 };
@@ -886,15 +985,21 @@ static int diagnose_run (struct cli_context *ctx, int argc, char **argv)
                        : args.qos     ? "qos"
                                       : NULL;
     bool blocked = args.queue || args.blocked;
-    bool whole =
-        args.memory || args.managers || args.scheduler || args.partitions || args.estimates;
+    bool whole = args.memory || args.managers || args.scheduler || args.partitions ||
+                 args.estimates || args.grid;
     if (args.priority + args.fairshare + blocked + args.jobs + args.nodes + args.reservations +
             args.standing + args.user + args.group + args.account + args.class + args.qos +
-            args.memory + args.managers + args.scheduler + args.partitions + args.estimates !=
+            args.memory + args.managers + args.scheduler + args.partitions + args.estimates +
+            args.grid !=
         1)
         return cli_usage ("diagnose",
                           "say one of -p, -f, -q, -b, -j, -n, -r, -s, -u, -g, -a, -c, -Q, "
-                          "-m, -R, -S, -t and -e");
+                          "-m, -R, -S, -t, -e and -G");
+    if (args.how.level && !blocked && !args.jobs)
+        return cli_usage ("diagnose", "-l goes with -q and -j");
+    if (args.how.verbose && !blocked && !args.jobs && !args.nodes && !args.priority)
+        return cli_usage ("diagnose",
+                          "-v goes with -p, -q, -j and -n; the others tell all they know");
     if (ops.count > (whole ? 0 : 1))
         return cli_usage ("diagnose", "'%s' is too much", ops.item[ops.count - 1]);
     const char *name = ops.count ? ops.item[0] : NULL;
@@ -903,7 +1008,7 @@ static int diagnose_run (struct cli_context *ctx, int argc, char **argv)
     if (args.standing)
         return diagnose_standing (ctx, args.site, name);
     if (args.priority)
-        return diagnose_priorities (ctx, args.site, name);
+        return diagnose_priorities (ctx, args.site, &args.how, name);
     if (args.fairshare)
         return diagnose_fairshare (ctx, args.site, name);
     if (kind)
@@ -919,9 +1024,21 @@ static int diagnose_run (struct cli_context *ctx, int argc, char **argv)
     if (args.estimates)
         return diagnose_estimates (ctx, args.site);
     if (args.nodes)
-        return diagnose_nodes (ctx, args.site, name);
-    return diagnose_queue (ctx, args.site, blocked, name);
+        return diagnose_nodes (ctx, args.site, &args.how, name);
+    if (args.grid)
+        return diagnose_grid (ctx, args.site);
+    return diagnose_queue (ctx, args.site, blocked, &args.how, name);
 }
+
+const struct cli_command mdiag_command = {
+    .name = "mdiag",
+    .group = CLI_CLUSTER,
+    .summary = "the same as diagnose",
+    .run = diagnose_run,
+    .help = "nui mdiag [the options of diagnose]",
+    .options = diagnose_options,
+    .example = "nui mdiag -j -v",
+};
 
 const struct cli_command diagnose_command = {
     .name = "diagnose",
@@ -931,7 +1048,7 @@ const struct cli_command diagnose_command = {
     .help =
         "nui diagnose -p [JOB] | -f [KIND] | -q [JOB] | -j [JOB] | -n [NODE] | -r [RESERVATION]\n"
         "             | -s [NAME] | -u [USER] | -g [GROUP] | -a [ACCOUNT] | -c [CLASS] | -Q [QOS]\n"
-        "             | -m | -R | -S | -t | -e [--site NAME]",
+        "             | -m | -R | -S | -t | -e | -G [-l LEVEL] [-v] [--site NAME]",
     .text =
         "For administrators (ADMIN3); -q and -j also show plain users their own jobs; -e is for all.",
     .options = diagnose_options,

@@ -1,4 +1,5 @@
 /* diagnose -S, -R, -m, -t: the scheduler, whom it talks to, the nodes' memory, partitions. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,22 @@ void managers_text (const Nui__Local__V1__SchedulerReply *r, struct strbuf *out)
                            *p->detail ? p->detail : p->name);
     }
     strbuf_putc (out, '\n');
+}
+
+static void peers_text (const Nui__Local__V1__SchedulerReply *r, struct strbuf *out)
+{
+    Nui__Local__V1__SchedulerReply peers = *r;
+    Nui__Local__V1__Peer **other = calloc (r->n_peers + 1, sizeof *other);
+    assert (other);
+    peers.peers = other;
+    peers.n_peers = 0;
+    for (size_t i = 0; i < r->n_peers; i++)
+        if (strcmp (r->peers[i]->kind, "RM") != 0)
+            other[peers.n_peers++] = r->peers[i];
+    if (peers.n_peers == 0)
+        strbuf_puts (out, "this site is alone: it has no metascheduler and no bank\n");
+    managers_text (&peers, out);
+    free (other);
 }
 
 static const struct table_column peer_columns[] = {
@@ -124,6 +141,41 @@ scheduler_print (struct cli_context *ctx, const char *site,
 int diagnose_scheduler (struct cli_context *ctx, const char *site)
 {
     return scheduler_print (ctx, site, scheduler_text, scheduler_row);
+}
+
+/* Metaschedulers and the bank, without the resource manager; then the grid's jobs. */
+int diagnose_grid (struct cli_context *ctx, const char *site)
+{
+    Nui__Local__V1__QueueRequest request = NUI__LOCAL__V1__QUEUE_REQUEST__INIT;
+    struct queue q = {.arena = arena_create (0), .totals = {.site = (char *)""}};
+    struct err err = {0};
+    uint32_t kept = 0;
+    if (queue_fetch (ctx, site, &request, &q, &err) < 0) {
+        arena_destroy (q.arena);
+        return cli_fail ("diagnose", &err);
+    }
+    for (uint32_t i = 0; i < q.count; i++)
+        if (*q.row[i].grid_job_id)
+            q.row[kept++] = q.row[i];
+    q.count = kept;
+    int rc = CLI_OK;
+    if (cli_format (ctx) == CLI_TABLE) {
+        struct strbuf out = STRBUF_INIT;
+        rc = scheduler_print (ctx, site, peers_text, managers_rows);
+        strbuf_printf (&out, "Grid Jobs: %u\n", kept);
+        for (uint32_t i = 0; i < kept; i++)
+            strbuf_printf (&out, "  %-18s %-18s %8s %10s %5u\n", q.row[i].grid_job_id,
+                           q.row[i].job_id, q.row[i].user, q.row[i].state, q.row[i].procs);
+        if (rc == CLI_OK)
+            rc = cli_output (&out);
+        strbuf_free (&out);
+    } else {
+        struct table *t = queue_table (&q);
+        rc = table_print (t, ctx);
+        table_destroy (t);
+    }
+    arena_destroy (q.arena);
+    return rc;
 }
 
 int diagnose_managers (struct cli_context *ctx, const char *site)

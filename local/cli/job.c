@@ -18,7 +18,7 @@ static void req_text (const Nui__Local__V1__JobDetail *d, size_t at, struct strb
 {
     const Nui__Local__V1__JobReq *r = d->reqs[at];
     strbuf_printf (out, "Req[%zu]  TaskCount: %u  Partition: %s\n", at, r->tasks,
-                   r->n_nodes ? "DEFAULT" : "ALL");
+                   r->n_nodes ? (*d->job->partition ? d->job->partition : "DEFAULT") : "ALL");
     strbuf_puts (out, "Network: [NONE]  Memory >= 0  Disk >= 0  Swap NC 0\n"
                       "Opsys: [NONE]  Arch: [NONE]  Features: ");
     features_text (r, out);
@@ -97,7 +97,7 @@ static void reservation_text (const Nui__Local__V1__JobDetail *d, struct strbuf 
                    span_text (end - start, c));
 }
 
-static void verdicts_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
+static void verdicts_text (const Nui__Local__V1__JobDetail *d, const char *node, struct strbuf *out)
 {
     if (d->n_rejections)
         strbuf_puts (out, "\nRejection Reasons: ");
@@ -110,6 +110,8 @@ static void verdicts_text (const Nui__Local__V1__JobDetail *d, struct strbuf *ou
     strbuf_puts (out, "\nDetailed Node Availability Information:\n\n");
     for (size_t i = 0; i < d->n_nodes; i++) {
         const Nui__Local__V1__NodeVerdict *n = d->nodes[i];
+        if (node && strcmp (n->node, node) != 0)
+            continue;
         if (strcmp (n->reason, "Accepted") == 0)
             strbuf_printf (out, "%-24s accepted : %u tasks supported\n", n->node, n->count);
         else
@@ -149,12 +151,34 @@ static void verdict_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out
                        usable, j->procs);
 }
 
-static void waiting_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
+/* -l: whether limits of that level let it start. */
+static void level_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
+{
+    if (*d->level && d->limit)
+        strbuf_printf (out, "PolicyLevel: %s: %s\n", d->level, d->limit->text);
+    else if (*d->level)
+        strbuf_printf (out, "PolicyLevel: %s: no limit keeps job %s\n", d->level, d->job->job_id);
+}
+
+static void access_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
+{
+    const Nui__Local__V1__ReservationAccess *a = d->access;
+    if (!a)
+        return;
+    strbuf_printf (out, "job %s %s use reservation '%s'  (ACL:", d->job->job_id,
+                   a->admitted ? "may" : "may not", a->reservation);
+    for (size_t i = 0; i < a->n_acl; i++)
+        strbuf_printf (out, " %s", a->acl[i]);
+    strbuf_puts (out, a->n_acl ? ")\n" : " empty)\n");
+}
+
+static void waiting_text (const Nui__Local__V1__JobDetail *d, const char *node, struct strbuf *out)
 {
     char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
     const Nui__Local__V1__LimitHit *l = d->limit;
     verdict_text (d, out);
-    verdicts_text (d, out);
+    level_text (d, out);
+    verdicts_text (d, node, out);
     strbuf_putc (out, '\n');
     if (d->reason)
         strbuf_printf (out, "Waits: %s (%s)\n", d->reason->text, d->reason->code);
@@ -190,7 +214,33 @@ static void transfer_text (const Nui__Common__V1__TransferInfo *t, struct strbuf
     strbuf_printf (out, "  %s%s%s\n", t->url, *t->text ? "  " : "", t->text);
 }
 
-void checkjob_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
+void checkjob_attributes_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
+{
+    const Nui__Local__V1__QueueJob *j = d->job;
+    unsigned long long tasks = 0, nodes = 0;
+    for (size_t i = 0; i < d->n_reqs; i++) {
+        tasks += d->reqs[i]->tasks;
+        nodes += d->reqs[i]->n_nodes;
+    }
+    strbuf_printf (out,
+                   "NAME=%s;STATE=%s;UNAME=%s;GNAME=%s;ACCOUNT=%s;RCLASS=%s;WCLIMIT=%lld;"
+                   "QUEUETIME=%lld;STARTTIME=%lld;TASKS=%llu;NODES=%llu;",
+                   j->job_id, j->state, j->user, j->group, j->account, j->class_,
+                   (long long)(j->walltime_us / US_PER_S), (long long)(j->submit_us / US_PER_S),
+                   (long long)(j->start_us / US_PER_S), tasks, nodes);
+    strbuf_printf (out, "QOS=%s;PRIORITY=%lld;PARTITION=%s;HOLD=", j->qos, (long long)j->priority,
+                   j->partition);
+    for (size_t i = 0; i < d->n_holds; i++)
+        strbuf_printf (out, "%s%s", i ? "," : "", d->holds[i]);
+    strbuf_puts (out, ";TASKLIST=");
+    for (size_t r = 0, n = 0; r < d->n_reqs; r++)
+        for (size_t i = 0; i < d->reqs[r]->n_nodes; i++)
+            for (uint32_t t = 0; t < d->reqs[r]->nodes[i]->tasks; t++)
+                strbuf_printf (out, "%s%s", n++ ? ":" : "", d->reqs[r]->nodes[i]->node);
+    strbuf_puts (out, ";\n");
+}
+
+void checkjob_text (const Nui__Local__V1__JobDetail *d, const char *node, struct strbuf *out)
 {
     const Nui__Local__V1__QueueJob *j = d->job;
     uint64_t tasks = 0;
@@ -229,15 +279,23 @@ void checkjob_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
         strbuf_printf (out, "PE:  %.2f  StartPriority:  %lld\n", (double)d->pe_micro / 1e6,
                        (long long)j->priority);
     if (waits && d->pe_micro)
-        waiting_text (d, out);
+        waiting_text (d, node, out);
     else if (d->reason)
         strbuf_printf (out, "Reason: %s (%s)\n", d->reason->text, d->reason->code);
+    access_text (d, out);
     for (size_t i = 0; i < d->n_transfers; i++)
         transfer_text (d->transfers[i], out);
     strbuf_putc (out, '\n');
 }
 
 /* --- checkjob as a record ----------------------------------------------------------------- */
+
+static void access_cell (struct table *t, const ProtobufCMessage *message)
+{
+    const Nui__Local__V1__ReservationAccess *a =
+        ((const Nui__Local__V1__JobDetail *)message)->access;
+    table_text (t, !a ? NULL : a->admitted ? "admitted" : "not admitted");
+}
 
 static const struct table_column columns[] = {
     {"job_id", "JobName", TABLE_TEXT, .from = "job.job_id"},
@@ -282,6 +340,10 @@ static const struct table_column columns[] = {
     {"processors_kept_by", "ProcsBy", TABLE_TEXT, .from = "limits_kept.processors"},
     {"cpu_time_kept_by", "CPUTimeBy", TABLE_TEXT, .from = "limits_kept.cpu_time"},
     {"processes_kept_by", "ProcessesBy", TABLE_TEXT, .from = "limits_kept.processes"},
+    {"partition", "Par", TABLE_TEXT, .from = "job.partition"},
+    {"policy_level", "PolicyLevel", TABLE_TEXT, .from = "level"},
+    {"reservation", "Reservation", TABLE_TEXT, .from = "access.reservation"},
+    {"reservation_access", "Access", TABLE_TEXT, .cell = access_cell},
 };
 
 static struct table *checkjob_table (const Nui__Local__V1__JobDetail *d)
@@ -342,11 +404,14 @@ static void lists_json (const Nui__Local__V1__JobDetail *d, struct jsonout *j)
     jsonout_end (j);
 }
 
-static int checkjob_print (struct cli_context *ctx, const Nui__Local__V1__JobDetail *d)
+static int detail_print (struct cli_context *ctx, const Nui__Local__V1__JobDetail *d,
+                         const char *node, bool attributes)
 {
     struct strbuf out = STRBUF_INIT;
-    if (cli_format (ctx) == CLI_TABLE) {
-        checkjob_text (d, &out);
+    if (attributes) {
+        checkjob_attributes_text (d, &out);
+    } else if (cli_format (ctx) == CLI_TABLE) {
+        checkjob_text (d, node, &out);
     } else {
         struct table *t = checkjob_table (d);
         struct jsonout j = jsonout_make (&out);
@@ -366,12 +431,27 @@ static int checkjob_print (struct cli_context *ctx, const Nui__Local__V1__JobDet
     return rc;
 }
 
+int checkjob_print (struct cli_context *ctx, const Nui__Local__V1__JobDetail *d)
+{
+    return detail_print (ctx, d, NULL, false);
+}
+
 struct job_args {
-    bool verbose;
-    const char *site;
+    bool verbose, attributes;
+    const char *level, *node, *reservation, *site;
 };
 
 static const struct cli_option checkjob_options[] = {
+    {"attributes", 'A', CLI_OPT_FLAG, NULL,
+     "one line NAME=JOB;STATE=Idle;UNAME=USER; … for scripts: times in seconds since 1970, 0 for none",
+     offsetof (struct job_args, attributes)},
+    {"level", 'l', CLI_OPT_STRING, "LEVEL",
+     "whether limits of this level keep it: HARD, SOFT, or OFF: as if there were none",
+     offsetof (struct job_args, level)},
+    {"node", 'n', CLI_OPT_STRING, "NODE", "the verdict of this node only",
+     offsetof (struct job_args, node)},
+    {"reservation", 'r', CLI_OPT_STRING, "NAME", "also whether it may use this reservation",
+     offsetof (struct job_args, reservation)},
     {"verbose", 'v', CLI_OPT_FLAG, NULL, "the verdict of every node",
      offsetof (struct job_args, verbose)},
     SITE_OPTION (struct job_args),
@@ -387,20 +467,48 @@ int checkjob_fetch (struct cli_context *ctx, const char *site, char *job, bool v
     return site_admin (ctx, site, "CheckJob", &request, true, out, err);
 }
 
+/* The verdict of the node, or that it runs there. */
+static bool node_known (const Nui__Local__V1__JobDetail *d, const char *node)
+{
+    for (size_t i = 0; i < d->n_nodes; i++)
+        if (strcmp (d->nodes[i]->node, node) == 0)
+            return true;
+    for (size_t r = 0; r < d->n_reqs; r++)
+        for (size_t i = 0; i < d->reqs[r]->n_nodes; i++)
+            if (strcmp (d->reqs[r]->nodes[i]->node, node) == 0)
+                return true;
+    return false;
+}
+
 static int checkjob_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct job_args args = {0};
     struct cli_operands operands;
     struct err err = {0};
+    Nui__Local__V1__CheckJobRequest request = NUI__LOCAL__V1__CHECK_JOB_REQUEST__INIT;
     Nui__Local__V1__JobDetail *detail = NULL;
     int exit_code;
     if (!cli_options (ctx, checkjob_options, 0, &args, argc, argv, &operands, &exit_code))
         return exit_code;
     if (operands.count != 1)
         return cli_usage ("checkjob", "name one job");
-    if (checkjob_fetch (ctx, args.site, operands.item[0], args.verbose, &detail, &err) < 0)
+    if (args.attributes && cli_format (ctx) != CLI_TABLE)
+        return cli_usage ("checkjob", "-A is a format of its own, beside --json and --csv");
+    request.job_id = operands.item[0];
+    request.verbose = args.verbose || args.node;
+    if (args.level)
+        request.level = (char *)args.level;
+    if (args.reservation)
+        request.reservation = (char *)args.reservation;
+    if (site_admin (ctx, args.site, "CheckJob", &request, true, &detail, &err) < 0)
         return cli_fail ("checkjob", &err);
-    exit_code = checkjob_print (ctx, detail);
+    if (args.node && !node_known (detail, args.node)) {
+        err_set (&err, ERR_NOT_FOUND, "nothing is known of job %s on node %.80s",
+                 detail->job->job_id, args.node);
+        exit_code = cli_fail ("checkjob", &err);
+    } else {
+        exit_code = detail_print (ctx, detail, args.node, args.attributes);
+    }
     nui__local__v1__job_detail__free_unpacked (detail, NULL);
     return exit_code;
 }
@@ -410,7 +518,7 @@ const struct cli_command checkjob_command = {
     .group = CLI_CLUSTER,
     .summary = "one job, and why it waits",
     .run = checkjob_run,
-    .help = "nui checkjob [-v] [--site NAME] JOB",
+    .help = "nui checkjob [-A | -v] [-l LEVEL] [-n NODE] [-r RESERVATION] [--site NAME] JOB",
     .text =
         "State, credentials, times, what it asks for and where it runs. Of a waiting job: what stops\n"
         "it, with the limit's value and present usage, when that is expected to be over, and how\n"

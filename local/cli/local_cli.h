@@ -12,6 +12,7 @@
  *   submit.c    msub
  *   query.c     mjobctl -q
  *   modify.c    setqos, mnodectl, changeparam
+ *   more.c      showhold, setdeadline, mrsvctl
  *
  * What a command prints is made by a pure function (…_text) from the site's answer, so that tests
  * compare whole outputs. */
@@ -80,21 +81,26 @@ enum queue_view { QUEUE_ALL, QUEUE_RUNNING, QUEUE_WAITING, QUEUE_STUCK };
 
 void queue_add (struct queue *queue, const Nui__Local__V1__QueueChunk *chunk); /* copies */
 void queue_sort (struct queue *queue); /* active ones by the end of their limit */
-void queue_text (const struct queue *queue, enum queue_view view, bool noheader,
+/* verbose: with account, class and QoS behind each line. */
+void queue_text (const struct queue *queue, enum queue_view view, bool verbose, bool noheader,
                  struct strbuf *out);
 struct table *queue_table (const struct queue *queue); /* for JSON and CSV */
-/* All that the caller may see, or the blocked ones only; needs: with memory and features. */
-int queue_fetch_full (struct cli_context *ctx, const char *site, bool blocked_only, bool needs,
-                      struct queue *out, struct err *err);
-int queue_fetch (struct cli_context *ctx, const char *site, const char *user,
-                 Nui__Local__V1__QueueSection section, struct queue *out, struct err *err);
+/* All of it that was asked for and that the caller may see. */
+int queue_fetch (struct cli_context *ctx, const char *site,
+                 const Nui__Local__V1__QueueRequest *request, struct queue *out, struct err *err);
 extern const struct cli_command showq_command;
+/* A partition as Maui's columns have it: "DEF". */
+const char *partition_short (const char *partition, char out[4]);
 
 /* --- job.c -------------------------------------------------------------------------------- */
 
-void checkjob_text (const Nui__Local__V1__JobDetail *detail, struct strbuf *out);
+/* node: only its verdict; NULL: of all, where the detail is verbose. */
+void checkjob_text (const Nui__Local__V1__JobDetail *detail, const char *node, struct strbuf *out);
+/* One line "NAME=17;STATE=Idle;…" for scripts. */
+void checkjob_attributes_text (const Nui__Local__V1__JobDetail *detail, struct strbuf *out);
 int checkjob_fetch (struct cli_context *ctx, const char *site, char *job, bool verbose,
                     Nui__Local__V1__JobDetail **out, struct err *err);
+int checkjob_print (struct cli_context *ctx, const Nui__Local__V1__JobDetail *detail);
 extern const struct cli_command checkjob_command;
 int cancel_all (struct cli_context *ctx, const char *command, const char *site, char **job,
                 int count);
@@ -106,6 +112,10 @@ extern const struct cli_command canceljob_command;
 struct nodes;
 struct reservations;
 void showbf_nodes_text (const struct nodes *nodes, const struct reservations *on_them,
+                        struct strbuf *out);
+/* -S: a line for each node that has something free for as long as is wanted. */
+void showbf_table_text (const struct nodes *nodes, const struct reservations *on_them,
+                        const Nui__Local__V1__WindowsRequest *wanted, bool noheader,
                         struct strbuf *out);
 void showbf_text (const Nui__Local__V1__WindowsReply *reply, bool noheader, struct strbuf *out);
 extern const struct cli_command showbf_command;
@@ -132,6 +142,9 @@ struct reservations {
     Nui__Local__V1__Reservation **item; /* each owned */
     uint32_t count, cap, hidden;
 };
+int reservations_ask (struct cli_context *ctx, const char *site,
+                      const Nui__Local__V1__ReservationsRequest *request, struct reservations *out,
+                      struct err *err);
 int reservations_fetch (struct cli_context *ctx, const char *site, const char *name,
                         const char *node, bool nodes, struct reservations *out, struct err *err);
 void reservations_free (struct reservations *reservations);
@@ -140,7 +153,14 @@ struct table *reservations_table (const struct reservations *reservations, bool 
 
 void checknode_text (const Nui__Local__V1__NodeInfo *node, const struct reservations *on_it,
                      bool verbose, struct strbuf *out);
-void showres_text (const struct reservations *reservations, bool nodes, bool noheader,
+struct showres_look {
+    bool nodes;    /* by node */
+    bool relative; /* moments as spans from now */
+    bool verbose;  /* with access list, flags, owner of each */
+    bool summary;  /* sums alone */
+    bool noheader;
+};
+void showres_text (const struct reservations *reservations, struct showres_look look,
                    struct strbuf *out);
 void showstate_text (const struct queue *active, const struct nodes *nodes, struct strbuf *out);
 extern const struct cli_command checknode_command;
@@ -171,6 +191,23 @@ bool modify_split (const char *text, char attribute[32], const char **value);
 extern const struct cli_command setqos_command;
 extern const struct cli_command mnodectl_command;
 extern const struct cli_command changeparam_command;
+/* Lists the parameters in force, or one by its name; all: also those of this machine. */
+int config_list (struct cli_context *ctx, const char *command, const char *site, bool all,
+                 const char *only);
+/* "RESERVATIONDEPTH[0] 2", as a line of the configuration. */
+int param_change (struct cli_context *ctx, const char *command, const char *site, const char *line);
+
+/* --- more.c ------------------------------------------------------------------------------- */
+
+extern const struct cli_command showhold_command;
+extern const struct cli_command setdeadline_command;
+extern const struct cli_command mrsvctl_command;
+int setres_print (struct cli_context *ctx, const Nui__Local__V1__SetResReply *reply);
+int release_one (struct cli_context *ctx, const char *command, const char *site, char *name,
+                 struct table *t);
+extern const struct table_column release_columns[2];
+/* A moment by the site's schedule, into the field called like the option. */
+cli_take take_moment;
 
 /* --- submit.c ----------------------------------------------------------------------------- */
 
@@ -214,7 +251,9 @@ void priority_parts_text (const struct priorities *priorities, struct strbuf *ou
 /* kind: as of credentials; NULL: all */
 void fairshare_text (const Nui__Local__V1__FairshareReply *reply, const char *kind,
                      struct strbuf *out);
-void blocked_text (const struct queue *blocked, bool noheader, struct strbuf *out);
+/* level: the policy level that was asked for: "HARD". */
+void blocked_text (const struct queue *blocked, const char *level, bool noheader,
+                   struct strbuf *out);
 void jobs_text (const struct queue *queue, bool noheader, struct strbuf *out);
 /* held: for each node, how many reservations stand on it */
 void nodes_text (const struct nodes *nodes, const uint32_t *held, bool noheader,
@@ -224,5 +263,6 @@ void credentials_text (const Nui__Local__V1__CredentialsReply *reply, const char
                        bool noheader, struct strbuf *out);
 extern const struct cli_command showconfig_command;
 extern const struct cli_command diagnose_command;
+extern const struct cli_command mdiag_command;
 
 #endif

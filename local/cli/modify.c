@@ -174,43 +174,47 @@ const struct cli_command mnodectl_command = {
 
 /* --- parameters --------------------------------------------------------------------------- */
 
-static int changeparam_run (struct cli_context *ctx, int argc, char **argv)
+int param_change (struct cli_context *ctx, const char *command, const char *site, const char *line)
 {
     static const struct table_column columns[] = {
         {"parameter", "Parameter", TABLE_TEXT, 0},
         {"value", "Value", TABLE_TEXT, 0},
     };
-    struct modify_args args = {0};
-    struct cli_operands ops;
     Nui__Local__V1__ChangeParamRequest request = NUI__LOCAL__V1__CHANGE_PARAM_REQUEST__INIT;
     Nui__Local__V1__ChangeReply *reply = NULL;
-    struct strbuf line = STRBUF_INIT;
     struct err err = {0};
-    int exit_code, code = CLI_OK;
+    size_t name = strcspn (line, " ");
+    request.line = (char *)line;
+    if (site_admin (ctx, site, "ChangeParam", &request, false, &reply, &err) < 0)
+        return cli_fail (command, &err);
+    nui__local__v1__change_reply__free_unpacked (reply, NULL);
+    if (cli_format (ctx) == CLI_TABLE) {
+        printf ("\n\nparameters modified\n\n");
+        return CLI_OK;
+    }
+    struct table *t = table_create (columns, 2);
+    table_printf (t, "%.*s", (int)name, line);
+    table_text (t, line + name + strspn (line + name, " "));
+    table_end_row (t);
+    int code = table_print (t, ctx);
+    table_destroy (t);
+    return code;
+}
+
+static int changeparam_run (struct cli_context *ctx, int argc, char **argv)
+{
+    struct modify_args args = {0};
+    struct cli_operands ops;
+    struct strbuf line = STRBUF_INIT;
+    int exit_code;
     if (!cli_options (ctx, setqos_options, CLI_STOP_AT_OPERAND, &args, argc, argv, &ops,
                       &exit_code))
         return exit_code;
     if (ops.count < 2)
         return cli_usage ("changeparam", "name a parameter and its value");
-    for (int i = 1; i < ops.count; i++)
-        strbuf_printf (&line, " %s", ops.item[i]);
-    char *value = strbuf_steal (&line);
-    strbuf_printf (&line, "%s%s", ops.item[0], value);
-    request.line = strbuf_text (&line);
-    if (site_admin (ctx, args.site, "ChangeParam", &request, false, &reply, &err) < 0) {
-        code = cli_fail ("changeparam", &err);
-    } else if (cli_format (ctx) == CLI_TABLE) {
-        printf ("\n\nparameters modified\n\n");
-    } else {
-        struct table *t = table_create (columns, 2);
-        table_text (t, ops.item[0]);
-        table_text (t, value + 1);
-        table_end_row (t);
-        code = table_print (t, ctx);
-        table_destroy (t);
-    }
-    nui__local__v1__change_reply__free_unpacked (reply, NULL);
-    free (value);
+    for (int i = 0; i < ops.count; i++)
+        strbuf_printf (&line, "%s%s", i ? " " : "", ops.item[i]);
+    int code = param_change (ctx, "changeparam", args.site, strbuf_text (&line));
     strbuf_free (&line);
     return code;
 }

@@ -64,21 +64,28 @@ static void on_reservations (void *arg, const ProtobufCMessage *message)
     }
 }
 
+int reservations_ask (struct cli_context *ctx, const char *site,
+                      const Nui__Local__V1__ReservationsRequest *request, struct reservations *out,
+                      struct err *err)
+{
+    struct rpcclient *client = cli_site (ctx, site, err);
+    if (!client)
+        return err->code;
+    return rpcclient_stream (client, &nui__local__v1__admin__descriptor, "Reservations",
+                             &request->base, SITE_CALL_TIMEOUT_S * US_PER_S, on_reservations, out,
+                             err);
+}
+
 int reservations_fetch (struct cli_context *ctx, const char *site, const char *name,
                         const char *node, bool nodes, struct reservations *out, struct err *err)
 {
     Nui__Local__V1__ReservationsRequest request = NUI__LOCAL__V1__RESERVATIONS_REQUEST__INIT;
-    struct rpcclient *client = cli_site (ctx, site, err);
-    if (!client)
-        return err->code;
     if (name)
         request.name = (char *)name;
     if (node)
         request.node = (char *)node;
     request.nodes = nodes;
-    return rpcclient_stream (client, &nui__local__v1__admin__descriptor, "Reservations",
-                             &request.base, SITE_CALL_TIMEOUT_S * US_PER_S, on_reservations, out,
-                             err);
+    return reservations_ask (ctx, site, &request, out, err);
 }
 
 void reservations_free (struct reservations *r)
@@ -274,7 +281,7 @@ struct table *reservations_table (const struct reservations *rsv, bool by_node)
 }
 
 struct node_args {
-    bool verbose, nodes;
+    bool verbose;
     const char *site;
 };
 
@@ -285,32 +292,65 @@ static const struct cli_option checknode_options[] = {
     {0},
 };
 
+/* A node with what stands on it, of all that were fetched. */
+static void standing_on (const struct reservations *all, const char *node, struct reservations *out)
+{
+    out->now_us = all->now_us;
+    out->item = arena_array (all->arena, all->count + 1, sizeof *out->item);
+    out->count = 0;
+    for (uint32_t i = 0; i < all->count; i++)
+        for (size_t n = 0; n < all->item[i]->n_nodes; n++) {
+            if (strcmp (all->item[i]->nodes[n]->node, node) != 0)
+                continue;
+            Nui__Local__V1__Reservation *here =
+                arena_memdup (all->arena, all->item[i], sizeof *here);
+            here->nodes = &all->item[i]->nodes[n]; /* of several reqs each is told */
+            here->n_nodes = 1;
+            out->item[out->count++] = here;
+        }
+}
+
+static void node_json (const struct table *rows, uint32_t at, const struct reservations *on_it,
+                       struct jsonout *j)
+{
+    struct table *held = reservations_table (on_it, true);
+    jsonout_object (j);
+    jsonout_key (j, "node");
+    table_to_json_row (rows, at, j);
+    jsonout_key (j, "reservations");
+    table_to_json (held, j);
+    jsonout_end (j);
+    table_destroy (held);
+}
+
+/* several: all nodes were asked for: in JSON a list. */
 static int checknode_print (struct cli_context *ctx, const struct nodes *nodes,
-                            const struct reservations *rsv, bool verbose)
+                            const struct reservations *rsv, bool several, bool verbose)
 {
     struct strbuf out = STRBUF_INIT;
-    if (cli_format (ctx) == CLI_TABLE) {
-        checknode_text (nodes->item[0], rsv, verbose, &out);
-    } else {
-        struct table *t = nodes_table (nodes), *held = reservations_table (rsv, true);
-        struct jsonout j = jsonout_make (&out);
-        if (cli_format (ctx) == CLI_CSV) {
-            table_to_csv (t, cli_noheader (ctx), &out);
-        } else {
-            jsonout_object (&j);
-            jsonout_key (&j, "node");
-            table_to_json_row (t, 0, &j);
-            jsonout_key (&j, "reservations");
-            table_to_json (held, &j);
-            jsonout_end (&j);
-        }
-        table_destroy (t);
-        table_destroy (held);
+    struct jsonout j = jsonout_make (&out);
+    struct table *t = nodes_table (nodes);
+    struct reservations on_it = {0};
+    if (cli_format (ctx) == CLI_CSV)
+        table_to_csv (t, cli_noheader (ctx), &out);
+    if (several && cli_format (ctx) == CLI_JSON)
+        jsonout_array (&j);
+    for (uint32_t i = 0; i < nodes->count && cli_format (ctx) != CLI_CSV; i++) {
+        standing_on (rsv, nodes->item[i]->name, &on_it);
+        if (cli_format (ctx) == CLI_TABLE)
+            checknode_text (nodes->item[i], &on_it, verbose, &out);
+        else
+            node_json (t, i, &on_it, &j);
     }
+    if (several && cli_format (ctx) == CLI_JSON)
+        jsonout_end (&j);
+    table_destroy (t);
     int rc = cli_output (&out);
     strbuf_free (&out);
     return rc;
 }
+
+static const char global_node[] = "GLOBAL";
 
 static int checknode_run (struct cli_context *ctx, int argc, char **argv)
 {
@@ -321,16 +361,22 @@ static int checknode_run (struct cli_context *ctx, int argc, char **argv)
     if (!cli_options (ctx, checknode_options, 0, &args, argc, argv, &operands, &exit_code))
         return exit_code;
     if (operands.count != 1)
-        return cli_usage ("checknode", "name one node");
+        return cli_usage ("checknode", "name one node, ALL or GLOBAL");
     struct nodes nodes = {.arena = arena_create (0)};
     struct reservations rsv = {.arena = arena_create (0)};
-    int rc = nodes_fetch (ctx, args.site, operands.item[0], &nodes, &err);
+    bool all = strcmp (operands.item[0], "ALL") == 0;
+    const char *node = all ? NULL : operands.item[0];
+    int rc = nodes_fetch (ctx, args.site, node, &nodes, &err);
     if (rc == 0)
-        rc = reservations_fetch (ctx, args.site, NULL, operands.item[0], true, &rsv, &err);
+        rc = reservations_fetch (ctx, args.site, NULL, node, true, &rsv, &err);
+    if (rc == 0 && all) /* and what floats, where anything does */
+        rc = nodes_fetch (ctx, args.site, global_node, &nodes, &err);
+    if (rc == 0 && all && nodes.count > 0 && nodes.item[nodes.count - 1]->n_gres == 0)
+        nui__local__v1__node_info__free_unpacked (nodes.item[--nodes.count], NULL);
     if (rc == 0 && nodes.count == 0)
         rc = err_set (&err, ERR_INTERNAL, "no answer about node %s", operands.item[0]);
-    exit_code =
-        rc < 0 ? cli_fail ("checknode", &err) : checknode_print (ctx, &nodes, &rsv, args.verbose);
+    exit_code = rc < 0 ? cli_fail ("checknode", &err)
+                       : checknode_print (ctx, &nodes, &rsv, all, args.verbose);
     nodes_free (&nodes);
     reservations_free (&rsv);
     return exit_code;
@@ -341,8 +387,10 @@ const struct cli_command checknode_command = {
     .group = CLI_CLUSTER,
     .summary = "one node: state, resources, reservations, jobs",
     .run = checknode_run,
-    .help = "nui checknode [-v] [--site NAME] NODE",
-    .text = "For administrators (ADMIN3).",
+    .help = "nui checknode [-v] [--site NAME] NODE | ALL | GLOBAL",
+    .text =
+        "GLOBAL has what belongs to no node: floating licences, free and in all. For administrators\n"
+        "(ADMIN3).",
     .options = checknode_options,
     .example = "nui checknode alpha01",
 };
@@ -354,21 +402,40 @@ static char state_letter (const Nui__Local__V1__Reservation *r)
     return strcmp (r->state, "Reserved") == 0 ? 'I' : *r->state ? r->state[0] : '-';
 }
 
-static void showres_list (const struct reservations *rsv, bool noheader, struct strbuf *out)
+static void more_text (const char *what, char *const *item, size_t count, struct strbuf *out)
 {
+    if (count)
+        strbuf_printf (out, "    %s:", what);
+    for (size_t i = 0; i < count; i++)
+        strbuf_printf (out, " %s%s", item[i], i + 1 == count ? "\n" : "");
+}
+
+static void showres_list (const struct reservations *rsv, struct showres_look look,
+                          struct strbuf *out)
+{
+    bool noheader = look.noheader;
     char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX], c[QUANTITY_TEXT_MAX], d[QUANTITY_TEXT_MAX];
     if (!noheader)
-        strbuf_puts (out, "Reservations\n\nReservationID       Type S       Start         End"
-                          "    Duration    N/P    StartTime\n\n");
+        strbuf_printf (out,
+                       "Reservations\n\nReservationID       Type S       Start         End"
+                       "    Duration    N/P%s\n\n",
+                       look.relative ? "" : "    StartTime");
     for (uint32_t i = 0; i < rsv->count; i++) {
         const Nui__Local__V1__Reservation *r = rsv->item[i];
         char procs[16];
         snprintf (procs, sizeof procs, "%u", r->procs);
-        strbuf_printf (out, "%-18s %5s %c %11s %11s %11s %4u/%-4s %s\n", r->name, r->type,
+        strbuf_printf (out, "%-18s %5s %c %11s %11s %11s %4u/%-4s%s%s\n", r->name, r->type,
                        state_letter (r), span_text (r->start_us - rsv->now_us, a),
                        r->end_us ? span_text (r->end_us - rsv->now_us, b) : "INFINITY",
                        r->end_us ? span_text (r->end_us - r->start_us, c) : "INFINITY",
-                       r->node_count, procs, moment_text (r->start_us, d));
+                       r->node_count, procs, look.relative ? "" : " ",
+                       look.relative ? "" : moment_text (r->start_us, d));
+        if (look.verbose) {
+            more_text ("ACL", r->acl, r->n_acl, out);
+            more_text ("Flags", r->flags, r->n_flags, out);
+            more_text ("Owner", &r->owner, *r->owner != 0, out);
+            more_text ("Resources", &r->resources, *r->resources != 0, out);
+        }
     }
     if (!noheader)
         strbuf_printf (out, "\n%u reservations located\n\n", rsv->count);
@@ -387,8 +454,31 @@ static int by_node (const void *a, const void *b)
     return c ? c : (x->at > y->at) - (x->at < y->at);
 }
 
-static void showres_nodes (const struct reservations *rsv, bool noheader, struct strbuf *out)
+/* One line for each type: how many, those that have begun, nodes and processors. */
+static void showres_sums (const struct reservations *rsv, struct strbuf *out)
 {
+    static const char *const type[] = {"Job", "User"};
+    for (size_t k = 0; k < 2; k++) {
+        uint32_t count = 0, active = 0, nodes = 0, procs = 0;
+        for (uint32_t i = 0; i < rsv->count; i++) {
+            const Nui__Local__V1__Reservation *r = rsv->item[i];
+            if (strcmp (r->type, type[k]) != 0)
+                continue;
+            bool begun = r->start_us <= rsv->now_us;
+            count++;
+            active += begun;
+            nodes += begun ? r->node_count : 0;
+            procs += begun ? r->procs : 0;
+        }
+        strbuf_printf (out, "%-4s reservations: %u  active: %u  (%u nodes, %u procs)\n", type[k],
+                       count, active, nodes, procs);
+    }
+}
+
+static void showres_nodes (const struct reservations *rsv, struct showres_look look,
+                           struct strbuf *out)
+{
+    bool noheader = look.noheader;
     char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
     uint32_t count = 0;
     for (uint32_t i = 0; i < rsv->count; i++)
@@ -403,63 +493,94 @@ static void showres_nodes (const struct reservations *rsv, bool noheader, struct
     if (!noheader)
         strbuf_printf (out,
                        "reservations on %s\n\n            NodeName       Type      ReservationID"
-                       "   JobState Task       Start    Duration            StartTime\n\n",
-                       moment_text (rsv->now_us, a));
+                       "   JobState Task       Start    Duration%s\n\n",
+                       moment_text (rsv->now_us, a), look.relative ? "" : "            StartTime");
     for (uint32_t i = 0; i < count; i++) {
         const Nui__Local__V1__Reservation *r = line[i].rsv;
         char start[QUANTITY_TEXT_MAX];
-        strbuf_printf (out, "%20s %10s %18s %10s %4u %11s %11s  %s\n", line[i].node, r->type,
+        strbuf_printf (out, "%20s %10s %18s %10s %4u %11s %11s%s%s\n", line[i].node, r->type,
                        r->name, *r->state ? r->state : "N/A", line[i].tasks,
                        span_text (r->start_us - rsv->now_us, start),
                        r->end_us ? span_text (r->end_us - r->start_us, a) : "INFINITE",
-                       moment_text (r->start_us, b));
+                       look.relative ? "" : "  ",
+                       look.relative ? "" : moment_text (r->start_us, b));
     }
     if (!noheader)
         strbuf_printf (out, "%u nodes reserved\n", count);
 }
 
-void showres_text (const struct reservations *rsv, bool nodes, bool noheader, struct strbuf *out)
+void showres_text (const struct reservations *rsv, struct showres_look look, struct strbuf *out)
 {
-    if (nodes)
-        showres_nodes (rsv, noheader, out);
+    if (look.summary)
+        showres_sums (rsv, out);
+    else if (look.nodes)
+        showres_nodes (rsv, look, out);
     else
-        showres_list (rsv, noheader, out);
-    if (rsv->hidden && !noheader)
+        showres_list (rsv, look, out);
+    if (rsv->hidden && !look.noheader)
         strbuf_printf (out,
                        "%u reservations of other people are not shown: that is for "
                        "administrators\n",
                        rsv->hidden);
 }
 
+struct showres_args {
+    struct showres_look look;
+    bool grep;
+    const char *partition, *site;
+};
+
+#define AT(field) offsetof (struct showres_args, field)
 static const struct cli_option showres_options[] = {
-    {"nodes", 'n', CLI_OPT_FLAG, NULL, "by node", offsetof (struct node_args, nodes)},
-    SITE_OPTION (struct node_args),
+    {"nodes", 'n', CLI_OPT_FLAG, NULL, "by node", AT (look.nodes)},
+    {"grep", 'g', CLI_OPT_FLAG, NULL,
+     "with -n: every line says its node, for grep: so it always is, and there are no titles",
+     AT (grep)},
+    {"relative", 'r', CLI_OPT_FLAG, NULL, "times from now only, no dates", AT (look.relative)},
+    {"summary", 's', CLI_OPT_FLAG, NULL, "how many there are, and what the active ones hold",
+     AT (look.summary)},
+    {"partition", 'p', CLI_OPT_STRING, "NAME", "those that have nodes of this partition",
+     AT (partition)},
+    {"verbose", 'v', CLI_OPT_FLAG, NULL, "also access list, flags and owner of each",
+     AT (look.verbose)},
+    SITE_OPTION (struct showres_args),
     {0},
 };
+#undef AT
 
 static int showres_run (struct cli_context *ctx, int argc, char **argv)
 {
-    struct node_args args = {0};
+    struct showres_args args = {0};
     struct cli_operands operands;
     struct strbuf out = STRBUF_INIT;
     struct err err = {0};
+    Nui__Local__V1__ReservationsRequest request = NUI__LOCAL__V1__RESERVATIONS_REQUEST__INIT;
     int exit_code;
     if (!cli_options (ctx, showres_options, 0, &args, argc, argv, &operands, &exit_code))
         return exit_code;
     if (operands.count > 1)
         return cli_usage ("showres", "name one reservation at most");
+    if (args.grep && !args.look.nodes)
+        return cli_usage ("showres", "-g goes with -n");
+    if (args.look.summary && (args.look.nodes || args.look.verbose))
+        return cli_usage ("showres", "-s is sums alone: without -n and -v");
     struct reservations rsv = {.arena = arena_create (0)};
-    const char *name = operands.count ? operands.item[0] : NULL;
-    int rc = reservations_fetch (ctx, args.site, name, NULL, args.nodes, &rsv, &err);
-    if (rc == 0 && name && rsv.count == 0)
-        rc = err_set (&err, ERR_NOT_FOUND, "%s has no reservation", name);
+    if (operands.count)
+        request.name = operands.item[0];
+    if (args.partition)
+        request.partition = (char *)args.partition;
+    request.nodes = args.look.nodes;
+    args.look.noheader = args.grep || cli_noheader (ctx);
+    int rc = reservations_ask (ctx, args.site, &request, &rsv, &err);
+    if (rc == 0 && *request.name && rsv.count == 0)
+        rc = err_set (&err, ERR_NOT_FOUND, "%s has no reservation", request.name);
     if (rc < 0) {
         exit_code = cli_fail ("showres", &err);
     } else if (cli_format (ctx) == CLI_TABLE) {
-        showres_text (&rsv, args.nodes, cli_noheader (ctx), &out);
+        showres_text (&rsv, args.look, &out);
         exit_code = cli_output (&out);
     } else {
-        struct table *t = reservations_table (&rsv, args.nodes);
+        struct table *t = reservations_table (&rsv, args.look.nodes);
         exit_code = table_print (t, ctx);
         table_destroy (t);
     }
@@ -473,7 +594,7 @@ const struct cli_command showres_command = {
     .group = CLI_CLUSTER,
     .summary = "reservations, those of jobs included",
     .run = showres_run,
-    .help = "nui showres [-n] [--site NAME] [JOB | RESERVATION]",
+    .help = "nui showres [-n [-g] | -s] [-r] [-v] [-p PARTITION] [--site NAME] [JOB | RESERVATION]",
     .text =
         "What runs until its limit, what the schedule promises to waiting jobs, co-allocated parts,\n"
         "and what administrators (setres) and the configuration (SRCFG) reserved. Of jobs' plain users\n"
@@ -578,10 +699,11 @@ static int showstate_run (struct cli_context *ctx, int argc, char **argv)
         return cli_usage ("showstate", "'%s' is too much", operands.item[0]);
     struct nodes nodes = {.arena = arena_create (0)};
     struct queue q = {.arena = arena_create (0), .totals = {.site = (char *)""}};
+    Nui__Local__V1__QueueRequest request = NUI__LOCAL__V1__QUEUE_REQUEST__INIT;
+    request.section = NUI__LOCAL__V1__QUEUE_SECTION__SECTION_ACTIVE;
     int rc = nodes_fetch (ctx, args.site, NULL, &nodes, &err);
     if (rc == 0)
-        rc = queue_fetch (ctx, args.site, NULL, NUI__LOCAL__V1__QUEUE_SECTION__SECTION_ACTIVE, &q,
-                          &err);
+        rc = queue_fetch (ctx, args.site, &request, &q, &err);
     if (rc < 0) {
         exit_code = cli_fail ("showstate", &err);
     } else if (cli_format (ctx) == CLI_TABLE) {

@@ -186,12 +186,42 @@ static int profile_fetch (struct cli_context *ctx, const struct profiler_args *a
     return rc;
 }
 
+static int profile_report (struct cli_context *ctx, const char *command,
+                           const struct profiler_args *args, int stat)
+{
+    struct profile p = {.arena = arena_create (0)};
+    struct strbuf out = STRBUF_INIT;
+    struct err err = {0};
+    int exit_code;
+    if (profile_fetch (ctx, args, &p, &err) < 0) {
+        exit_code = cli_fail (command, &err);
+    } else if (args->grid) {
+        exit_code = profile_grid (ctx, &p, stat);
+    } else {
+        if (p.count > 0)
+            qsort (p.row, p.count, sizeof *p.row, by_weight);
+        if (cli_format (ctx) == CLI_TABLE) {
+            profile_text (&p, args->by ? args->by : "", cli_noheader (ctx), &out);
+            exit_code = cli_output (&out);
+        } else {
+            exit_code = profile_rows (ctx, &p);
+        }
+    }
+    strbuf_free (&out);
+    arena_destroy (p.arena);
+    return exit_code;
+}
+
+int profile_days (struct cli_context *ctx, const char *site)
+{
+    struct profiler_args args = {.by = "day", .site = site};
+    return profile_report (ctx, "showstats", &args, 0);
+}
+
 static int profiler_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct profiler_args args = {0};
-    struct profile p = {0};
     struct cli_operands ops;
-    struct strbuf out = STRBUF_INIT;
     struct err err = {0};
     int exit_code, stat = 0;
     if (!cli_options (ctx, profiler_options, 0, &args, argc, argv, &ops, &exit_code))
@@ -206,24 +236,7 @@ static int profiler_run (struct cli_context *ctx, int argc, char **argv)
     if (args.grid && (stat = grid_stat_find (args.grid)) < 0)
         return cli_usage ("profiler", "'%s' is no statistic: wanted %s", args.grid,
                           grid_stat_names ());
-    p.arena = arena_create (0);
-    if (profile_fetch (ctx, &args, &p, &err) < 0) {
-        exit_code = cli_fail ("profiler", &err);
-    } else if (args.grid) {
-        exit_code = profile_grid (ctx, &p, stat);
-    } else {
-        if (p.count > 0)
-            qsort (p.row, p.count, sizeof *p.row, by_weight);
-        if (cli_format (ctx) == CLI_TABLE) {
-            profile_text (&p, args.by ? args.by : "", cli_noheader (ctx), &out);
-            exit_code = cli_output (&out);
-        } else {
-            exit_code = profile_rows (ctx, &p);
-        }
-    }
-    strbuf_free (&out);
-    arena_destroy (p.arena);
-    return exit_code;
+    return profile_report (ctx, "profiler", &args, stat);
 }
 
 const struct cli_command profiler_command = {

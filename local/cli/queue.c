@@ -30,13 +30,16 @@ static void row_keep (struct queue *q, const Nui__Local__V1__QueueJob *in)
     }
     Nui__Local__V1__QueueJob *row = &q->row[q->count++];
     *row = *in;
-    char **texts[] = {&row->job_id, &row->state, &row->user, &row->group,      &row->account,
-                      &row->class_, &row->qos,   &row->host, &row->grid_job_id};
+    char **texts[] = {&row->job_id, &row->state, &row->user, &row->group,       &row->account,
+                      &row->class_, &row->qos,   &row->host, &row->grid_job_id, &row->partition};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         text_keep (q->arena, texts[i]);
     row->features = arena_array (q->arena, in->n_features + 1, sizeof *row->features);
     for (size_t i = 0; i < in->n_features; i++)
         row->features[i] = arena_strdup (q->arena, in->features[i]);
+    row->holds = arena_array (q->arena, in->n_holds + 1, sizeof *row->holds);
+    for (size_t i = 0; i < in->n_holds; i++)
+        row->holds[i] = arena_strdup (q->arena, in->holds[i]);
     if (in->reason) {
         row->reason = arena_memdup (q->arena, in->reason, sizeof *in->reason);
         text_keep (q->arena, &row->reason->code);
@@ -95,8 +98,28 @@ static duration_us remaining (const struct queue *q, const Nui__Local__V1__Queue
     return row->end_us ? row->end_us - q->totals.now_us : row->walltime_us;
 }
 
+const char *partition_short (const char *partition, char out[4])
+{
+    snprintf (out, 4, "%.3s", *partition ? partition : "ALL");
+    return out;
+}
+
+static void line_end (const Nui__Local__V1__QueueJob *r, bool verbose, struct strbuf *out)
+{
+    if (verbose)
+        strbuf_printf (out, "  %12s %10s %8s", *r->account ? r->account : "-",
+                       *r->class_ ? r->class_ : "-", *r->qos ? r->qos : "-");
+    strbuf_putc (out, '\n');
+}
+
+/* What a title ends with, and the empty line below. */
+static const char *title_end (bool verbose)
+{
+    return verbose ? "       ACCOUNT      CLASS      QOS\n\n" : "\n\n";
+}
+
 static uint32_t plain_rows (const struct queue *q, Nui__Local__V1__QueueSection section,
-                            struct strbuf *out)
+                            bool verbose, struct strbuf *out)
 {
     char span[QUANTITY_TEXT_MAX], moment[QUANTITY_TEXT_MAX];
     uint32_t n = 0;
@@ -105,36 +128,41 @@ static uint32_t plain_rows (const struct queue *q, Nui__Local__V1__QueueSection 
         if (r->section != section)
             continue;
         bool active = section == ACTIVE;
-        strbuf_printf (out, "%-18s %8s %10s %5u %11s  %19s\n", r->job_id, r->user, r->state,
-                       r->procs, span_text (active ? remaining (q, r) : r->walltime_us, span),
+        strbuf_printf (out, "%-18s %8s %10s %5u %11s  %19s", r->job_id, r->user, r->state, r->procs,
+                       span_text (active ? remaining (q, r) : r->walltime_us, span),
                        moment_text (active ? r->start_us : r->submit_us, moment));
+        line_end (r, verbose, out);
         n++;
     }
     return n;
 }
 
-static void all_text (const struct queue *q, bool noheader, struct strbuf *out)
+static void all_text (const struct queue *q, bool verbose, bool noheader, struct strbuf *out)
 {
     static const char title[] = "JOBNAME            USERNAME      STATE  PROC     WCLIMIT"
-                                "            QUEUETIME\n\n";
+                                "            QUEUETIME";
+    const char *end = title_end (verbose);
     const Nui__Local__V1__QueueTotals *t = &q->totals;
     uint32_t active, idle, blocked;
     if (!noheader)
-        strbuf_puts (out, "ACTIVE JOBS--------------------\n"
-                          "JOBNAME            USERNAME      STATE  PROC   REMAINING"
-                          "            STARTTIME\n\n");
-    active = plain_rows (q, ACTIVE, out);
+        strbuf_printf (out,
+                       "ACTIVE JOBS--------------------\n"
+                       "JOBNAME            USERNAME      STATE  PROC   REMAINING"
+                       "            STARTTIME%s",
+                       end);
+    active = plain_rows (q, ACTIVE, verbose, out);
     if (!noheader)
         strbuf_printf (out,
                        "\n%6u Active Jobs%8u of %4u Processors Active (%.2f%%)\n"
                        "%26u of %4u Nodes Active      (%.2f%%)\n\n"
-                       "IDLE JOBS----------------------\n%s",
+                       "IDLE JOBS----------------------\n%s%s",
                        active, t->procs_active, t->procs, percent (t->procs_active, t->procs),
-                       t->nodes_active, t->nodes, percent (t->nodes_active, t->nodes), title);
-    idle = plain_rows (q, IDLE, out);
+                       t->nodes_active, t->nodes, percent (t->nodes_active, t->nodes), title, end);
+    idle = plain_rows (q, IDLE, verbose, out);
     if (!noheader)
-        strbuf_printf (out, "\n%u Idle Jobs\n\nBLOCKED JOBS----------------\n%s", idle, title);
-    blocked = plain_rows (q, BLOCKED, out);
+        strbuf_printf (out, "\n%u Idle Jobs\n\nBLOCKED JOBS----------------\n%s%s", idle, title,
+                       end);
+    blocked = plain_rows (q, BLOCKED, verbose, out);
     if (!noheader)
         strbuf_printf (out,
                        "\nTotal Jobs: %u   Active Jobs: %u   Idle Jobs: %u   Blocked Jobs: %u\n",
@@ -151,23 +179,26 @@ static char active_mark (const Nui__Local__V1__QueueJob *r)
     return r->backfilled && r->preemptible ? '*' : r->backfilled ? '+' : r->preemptible ? '-' : ' ';
 }
 
-static void running_text (const struct queue *q, bool noheader, struct strbuf *out)
+static void running_text (const struct queue *q, bool verbose, bool noheader, struct strbuf *out)
 {
-    char span[QUANTITY_TEXT_MAX], moment[QUANTITY_TEXT_MAX], qos[3];
+    char span[QUANTITY_TEXT_MAX], moment[QUANTITY_TEXT_MAX], qos[3], par[4];
     const Nui__Local__V1__QueueTotals *t = &q->totals;
     uint32_t n = 0;
     if (!noheader)
-        strbuf_puts (out, "           JobName  S Par  Effic  XFactor  Q      User    Group    MHost"
-                          " Procs   Remaining            StartTime\n\n");
+        strbuf_printf (out,
+                       "           JobName  S Par  Effic  XFactor  Q      User    Group    MHost"
+                       " Procs   Remaining            StartTime%s",
+                       title_end (verbose));
     for (uint32_t i = 0; i < q->count; i++) {
         const Nui__Local__V1__QueueJob *r = &q->row[i];
         if (r->section != ACTIVE)
             continue;
         qos_short (r->qos, qos);
-        strbuf_printf (out, "%18s%c %c DEF ------ %8.1f %2s %9s %8s %8s %5u %11s  %19s\n",
-                       r->job_id, active_mark (r), r->state[0], r->xfactor_milli / 1000.0, qos,
-                       r->user, r->group, r->host, r->procs, span_text (remaining (q, r), span),
-                       moment_text (r->start_us, moment));
+        strbuf_printf (out, "%18s%c %c %3s ------ %8.1f %2s %9s %8s %8s %5u %11s  %19s", r->job_id,
+                       active_mark (r), r->state[0], partition_short (r->partition, par),
+                       r->xfactor_milli / 1000.0, qos, r->user, r->group, r->host, r->procs,
+                       span_text (remaining (q, r), span), moment_text (r->start_us, moment));
+        line_end (r, verbose, out);
         n++;
     }
     if (!noheader)
@@ -175,24 +206,27 @@ static void running_text (const struct queue *q, bool noheader, struct strbuf *o
                        t->procs_active, t->procs, percent (t->procs_active, t->procs));
 }
 
-static void waiting_text (const struct queue *q, bool noheader, struct strbuf *out)
+static void waiting_text (const struct queue *q, bool verbose, bool noheader, struct strbuf *out)
 {
     char span[QUANTITY_TEXT_MAX], moment[QUANTITY_TEXT_MAX], qos[3];
     double hours = 0;
     uint32_t n = 0;
     if (!noheader)
-        strbuf_puts (out, "           JobName    Priority  XFactor  Q      User    Group  Procs"
-                          "     WCLimit     Class      SystemQueueTime\n\n");
+        strbuf_printf (out,
+                       "           JobName    Priority  XFactor  Q      User    Group  Procs"
+                       "     WCLimit     Class      SystemQueueTime%s",
+                       title_end (verbose));
     for (uint32_t i = 0; i < q->count; i++) {
         const Nui__Local__V1__QueueJob *r = &q->row[i];
         if (r->section != IDLE)
             continue;
         qos_short (r->qos, qos);
-        strbuf_printf (out, "%18s%c %10lld %8.1f %2s %9s %8s %6u %11s %9s  %19s\n", r->job_id,
+        strbuf_printf (out, "%18s%c %10lld %8.1f %2s %9s %8s %6u %11s %9s  %19s", r->job_id,
                        r->reserved_us ? '*' : ' ', (long long)r->priority,
                        r->xfactor_milli / 1000.0, qos, r->user, r->group, r->procs,
                        span_text (r->walltime_us, span), *r->class_ ? r->class_ : "-",
                        moment_text (r->submit_us, moment));
+        line_end (r, verbose, out);
         hours += (double)r->procs * (double)(r->walltime_us / US_PER_S) / 3600;
         n++;
     }
@@ -213,20 +247,21 @@ static void stuck_text (const struct queue *q, bool noheader, struct strbuf *out
     }
 }
 
-void queue_text (const struct queue *q, enum queue_view view, bool noheader, struct strbuf *out)
+void queue_text (const struct queue *q, enum queue_view view, bool verbose, bool noheader,
+                 struct strbuf *out)
 {
     switch (view) {
     case QUEUE_RUNNING:
-        running_text (q, noheader, out);
+        running_text (q, verbose, noheader, out);
         break;
     case QUEUE_WAITING:
-        waiting_text (q, noheader, out);
+        waiting_text (q, verbose, noheader, out);
         break;
     case QUEUE_STUCK:
         stuck_text (q, noheader, out);
         break;
     default:
-        all_text (q, noheader, out);
+        all_text (q, verbose, noheader, out);
         break;
     }
     if (q->hidden && !noheader)
@@ -268,6 +303,8 @@ static const struct table_column columns[] = {
     {"reserved_start", "Reserved", TABLE_TIME, .from = "reserved"},
     {"reason_code", "Code", TABLE_TEXT, .from = "reason.code"},
     {"reason", "Reason", TABLE_TEXT, .from = "reason.text"},
+    {"partition", "Par", TABLE_TEXT},
+    {"holds", "Hold", TABLE_TEXT},
 };
 
 static const char *const section_name[] = {"", "active", "idle", "blocked"};
@@ -317,8 +354,8 @@ static void on_chunk (void *arg, const ProtobufCMessage *message)
     queue_add (arg, (const Nui__Local__V1__QueueChunk *)message);
 }
 
-static int fetch (struct cli_context *ctx, const char *site,
-                  const Nui__Local__V1__QueueRequest *request, struct queue *out, struct err *err)
+int queue_fetch (struct cli_context *ctx, const char *site,
+                 const Nui__Local__V1__QueueRequest *request, struct queue *out, struct err *err)
 {
     struct rpcclient *client = cli_site (ctx, site, err);
     if (!client)
@@ -329,28 +366,9 @@ static int fetch (struct cli_context *ctx, const char *site,
     return rc;
 }
 
-int queue_fetch (struct cli_context *ctx, const char *site, const char *user,
-                 Nui__Local__V1__QueueSection section, struct queue *out, struct err *err)
-{
-    Nui__Local__V1__QueueRequest request = NUI__LOCAL__V1__QUEUE_REQUEST__INIT;
-    if (user)
-        request.user = (char *)user;
-    request.section = section;
-    return fetch (ctx, site, &request, out, err);
-}
-
-int queue_fetch_full (struct cli_context *ctx, const char *site, bool blocked_only, bool needs,
-                      struct queue *out, struct err *err)
-{
-    Nui__Local__V1__QueueRequest request = NUI__LOCAL__V1__QUEUE_REQUEST__INIT;
-    request.section = blocked_only ? BLOCKED : NUI__LOCAL__V1__QUEUE_SECTION__SECTION_UNSET;
-    request.needs = needs;
-    return fetch (ctx, site, &request, out, err);
-}
-
 struct showq_args {
-    bool running, idle, blocked;
-    const char *user, *site;
+    bool running, idle, blocked, all, verbose;
+    const char *user, *partition, *site;
 };
 
 static const struct cli_option showq_options[] = {
@@ -361,17 +379,25 @@ static const struct cli_option showq_options[] = {
      offsetof (struct showq_args, idle)},
     {"blocked", 'b', CLI_OPT_FLAG, NULL, "blocked jobs only, each with its reason",
      offsetof (struct showq_args, blocked)},
+    {"all", 'a', CLI_OPT_FLAG, NULL, "all three, one below the other (default)",
+     offsetof (struct showq_args, all)},
     {"user", 'u', CLI_OPT_STRING, "USER", "jobs of one account only",
      offsetof (struct showq_args, user)},
+    {"partition", 'p', CLI_OPT_STRING, "NAME",
+     "jobs that run in this partition, or wait and may run there",
+     offsetof (struct showq_args, partition)},
+    {"verbose", 'v', CLI_OPT_FLAG, NULL, "with account, class and QoS behind each line",
+     offsetof (struct showq_args, verbose)},
     SITE_OPTION (struct showq_args),
     {0},
 };
 
-static int queue_print (struct cli_context *ctx, const struct queue *q, enum queue_view view)
+static int queue_print (struct cli_context *ctx, const struct queue *q, enum queue_view view,
+                        bool verbose)
 {
     struct strbuf out = STRBUF_INIT;
     if (cli_format (ctx) == CLI_TABLE) {
-        queue_text (q, view, cli_noheader (ctx), &out);
+        queue_text (q, view, verbose, cli_noheader (ctx), &out);
     } else {
         struct table *t = queue_table (q);
         if (cli_format (ctx) == CLI_JSON)
@@ -395,20 +421,24 @@ static int showq_run (struct cli_context *ctx, int argc, char **argv)
         return exit_code;
     if (operands.count > 0)
         return cli_usage ("showq", "'%s' is too much: there are options only", operands.item[0]);
-    if (args.running + args.idle + args.blocked > 1)
-        return cli_usage ("showq", "one of -r, -i and -b at a time");
+    if (args.running + args.idle + args.blocked + args.all > 1)
+        return cli_usage ("showq", "one of -r, -i, -b and -a at a time");
     struct queue q = {.arena = arena_create (1 << 20), .totals = {.site = (char *)""}};
-    int rc = queue_fetch (ctx, args.site, args.user,
-                          args.running   ? ACTIVE
-                          : args.idle    ? IDLE
-                          : args.blocked ? BLOCKED
-                                         : NUI__LOCAL__V1__QUEUE_SECTION__SECTION_UNSET,
-                          &q, &err);
+    Nui__Local__V1__QueueRequest request = NUI__LOCAL__V1__QUEUE_REQUEST__INIT;
+    request.section = args.running   ? ACTIVE
+                      : args.idle    ? IDLE
+                      : args.blocked ? BLOCKED
+                                     : NUI__LOCAL__V1__QUEUE_SECTION__SECTION_UNSET;
+    if (args.user)
+        request.user = (char *)args.user;
+    if (args.partition)
+        request.partition = (char *)args.partition;
+    int rc = queue_fetch (ctx, args.site, &request, &q, &err);
     enum queue_view view = args.running   ? QUEUE_RUNNING
                            : args.idle    ? QUEUE_WAITING
                            : args.blocked ? QUEUE_STUCK
                                           : QUEUE_ALL;
-    exit_code = rc < 0 ? cli_fail ("showq", &err) : queue_print (ctx, &q, view);
+    exit_code = rc < 0 ? cli_fail ("showq", &err) : queue_print (ctx, &q, view, args.verbose);
     arena_destroy (q.arena);
     return exit_code;
 }
@@ -418,7 +448,7 @@ const struct cli_command showq_command = {
     .group = CLI_CLUSTER,
     .summary = "the queue: active, idle and blocked jobs",
     .run = showq_run,
-    .help = "nui showq [-r | -i | -b] [-u USER] [--site NAME]",
+    .help = "nui showq [-a | -r | -i | -b] [-v] [-u USER] [-p PARTITION] [--site NAME]",
     .text = "Plain users see their own jobs; how many others there are is said.",
     .options = showq_options,
     .example = "nui showq -b",

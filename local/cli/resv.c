@@ -6,9 +6,8 @@
 
 /* --- setres --------------------------------------------------------------------------------- */
 
-/* A moment by the site's schedule, into the field called like the option. */
-static int take_moment (struct cli_context *ctx, const struct cli_said *said,
-                        const struct cli_option *option, ProtobufCMessage *request, struct err *err)
+int take_moment (struct cli_context *ctx, const struct cli_said *said,
+                 const struct cli_option *option, ProtobufCMessage *request, struct err *err)
 {
     time_us at;
     int rc = site_time (ctx, said_text (said, "site"), said_value (said, option)->text, &at, err);
@@ -95,7 +94,7 @@ static const struct table_column setres_columns[] = {
     {"tasks", "Task", TABLE_INT, 0},
 };
 
-static int setres_print (struct cli_context *ctx, const Nui__Local__V1__SetResReply *r)
+int setres_print (struct cli_context *ctx, const Nui__Local__V1__SetResReply *r)
 {
     struct strbuf out = STRBUF_INIT;
     int rc;
@@ -171,19 +170,20 @@ static const struct cli_option releaseres_options[] = {
     {0},
 };
 
-static const struct table_column release_columns[] = {
+const struct table_column release_columns[] = {
     {"reservation", "ReservationID", TABLE_TEXT, 0},
     {"released", "Released", TABLE_BOOL, 0},
 };
 
-static int release_one (struct cli_context *ctx, const char *site, char *name, struct table *t)
+int release_one (struct cli_context *ctx, const char *command, const char *site, char *name,
+                 struct table *t)
 {
     Nui__Local__V1__ReleaseResRequest request = NUI__LOCAL__V1__RELEASE_RES_REQUEST__INIT;
     Nui__Local__V1__ReleaseResReply *reply = NULL;
     struct err err = {0};
     request.name = name;
     if (site_admin (ctx, site, "ReleaseRes", &request, false, &reply, &err) < 0)
-        return cli_fail ("releaseres", &err);
+        return cli_fail (command, &err);
     table_text (t, reply->name);
     table_bool (t, true);
     table_end_row (t);
@@ -204,7 +204,7 @@ static int releaseres_run (struct cli_context *ctx, int argc, char **argv)
         return cli_usage ("releaseres", "name at least one reservation");
     struct table *t = table_create (release_columns, 2);
     for (int i = 0; i < ops.count; i++)
-        all = worse (all, release_one (ctx, args.site, ops.item[i], t));
+        all = worse (all, release_one (ctx, "releaseres", args.site, ops.item[i], t));
     if (cli_format (ctx) != CLI_TABLE)
         all = worse (all, table_print (t, ctx));
     table_destroy (t);

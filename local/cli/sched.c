@@ -8,8 +8,8 @@
 #define ACT(name) NUI__LOCAL__V1__SCHEDULE_REQUEST__ACT__##name
 
 struct sched_args {
-    const char *stop, *step, *resume, *site;
-    bool kill, recycle, nodes, wait;
+    const char *stop, *step, *resume, *modify, *site;
+    bool kill, recycle, nodes, wait, list;
 };
 
 #define AT(field) offsetof (struct sched_args, field)
@@ -24,6 +24,10 @@ static const struct cli_option sched_options[] = {
      AT (recycle)},
     {"nodes", 'n', CLI_OPT_FLAG, NULL, "the nodes in the format of Maui's resource trace",
      AT (nodes)},
+    {"list", 'l', CLI_OPT_FLAG, NULL,
+     "the parameters in force, as showconfig; with a PARAMETER that one", AT (list)},
+    {"modify", 'm', CLI_OPT_STRING, "'PARAMETER VALUE'", "change one at once, as changeparam",
+     AT (modify)},
     {"wait", 'w', CLI_OPT_FLAG, NULL, "come back when it has stopped", AT (wait)},
     SITE_OPTION (struct sched_args),
     {0},
@@ -216,10 +220,10 @@ static int act_of (struct cli_context *ctx, const struct sched_args *a,
                    Nui__Local__V1__ScheduleRequest *r, int *act, struct err *err)
 {
     int wishes = (a->stop != NULL) + (a->step != NULL) + (a->resume != NULL) + a->kill +
-                 a->recycle + a->nodes;
+                 a->recycle + a->nodes + a->list + (a->modify != NULL);
     *act = ACT (STATUS);
     if (wishes > 1)
-        return err_set (err, ERR_INVALID, "say one of -s, -S, -r, -k, -R and -n");
+        return err_set (err, ERR_INVALID, "say one of -s, -S, -r, -k, -R, -n, -l and -m");
     if (a->stop) {
         *act = ACT (STOP);
         return is_time (a->stop) ? site_time (ctx, a->site, a->stop, &r->at_us, err)
@@ -258,6 +262,21 @@ static int wait_stopped (struct cli_context *ctx, const char *site,
     return 0;
 }
 
+/* -m 'PARAMETER VALUE', or the value in words of its own. */
+static int sched_param (struct cli_context *ctx, const struct sched_args *args,
+                        const struct cli_operands *ops)
+{
+    struct strbuf line = STRBUF_INIT;
+    strbuf_puts (&line, args->modify);
+    for (int i = 0; i < ops->count; i++)
+        strbuf_printf (&line, " %s", ops->item[i]);
+    int code = strchr (strbuf_text (&line), ' ')
+                   ? param_change (ctx, "schedctl", args->site, strbuf_text (&line))
+                   : cli_usage ("schedctl", "-m %s: name a parameter and its value", args->modify);
+    strbuf_free (&line);
+    return code;
+}
+
 static int schedctl_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct sched_args args = {0};
@@ -269,8 +288,12 @@ static int schedctl_run (struct cli_context *ctx, int argc, char **argv)
     int exit_code, act;
     if (!cli_options (ctx, sched_options, 0, &args, argc, argv, &ops, &exit_code))
         return exit_code;
-    if (ops.count > 0)
+    if (args.modify)
+        return sched_param (ctx, &args, &ops);
+    if (ops.count > (args.list ? 1 : 0))
         return cli_usage ("schedctl", "it takes options only");
+    if (args.list)
+        return config_list (ctx, "schedctl", args.site, false, ops.count ? ops.item[0] : NULL);
     if (act_of (ctx, &args, &request, &act, &err) != 0)
         return cli_usage ("schedctl", "%s", err.text);
     if (args.nodes)
@@ -303,7 +326,8 @@ const struct cli_command schedctl_command = {
     .run = schedctl_run,
     .help =
         "nui schedctl [-s [N[I] | TIME] | -S [N[I] | DURATION] | -r [TIME] | -k | -R | -n] [-w]\n"
-        "             [--site NAME]",
+        "             [--site NAME]\n"
+        "       nui schedctl -l [PARAMETER] | -m 'PARAMETER VALUE' [--site NAME]",
     .text =
         "Without an option: mode, iteration, and whether it is stopped. While it is, nothing is\n"
         "started; jobs run on and commands work. In a SIMULATION an iteration is RMPOLLINTERVAL of\n"

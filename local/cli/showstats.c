@@ -457,8 +457,8 @@ static int showstats_nodes (struct cli_context *ctx, const char *site)
 /* --- the commands ------------------------------------------------------------------------- */
 
 struct showstats_args {
-    bool user, group, account, class, qos, nodes, system, verbose;
-    const char *grid, *site;
+    bool user, group, account, class, qos, nodes, system, verbose, scheduler, days, grid;
+    const char *site;
 };
 
 #define AT(field) offsetof (struct showstats_args, field)
@@ -470,7 +470,13 @@ static const struct cli_option showstats_options[] = {
     {"qos", 'q', CLI_OPT_FLAG, NULL, "by QoS, likewise", AT (qos)},
     {"nodes", 'n', CLI_OPT_FLAG, NULL, "by node: how long it was up, how long busy", AT (nodes)},
     {"system", 's', CLI_OPT_FLAG, NULL, "the whole system (default)", AT (system)},
-    {"grid", 'f', CLI_OPT_STRING, "STATISTIC", "as showgrid", AT (grid)},
+    {"scheduler", 'S', CLI_OPT_FLAG, NULL, "the scheduler: mode, iterations, jobs, as diagnose -S",
+     AT (scheduler)},
+    {"days", 'd', CLI_OPT_FLAG, NULL, "the jobs that ended, day by day, as profiler -p day",
+     AT (days)},
+    {"fairshare", 'f', CLI_OPT_FLAG, NULL,
+     "usage against fairshare targets, as diagnose -f; with a STATISTIC the matrix of showgrid",
+     AT (grid)},
     {"verbose", 'v', CLI_OPT_FLAG, NULL, "with preemption, bypass and the lowest utilization",
      AT (verbose)},
     SITE_OPTION (struct showstats_args),
@@ -492,19 +498,25 @@ static int showstats_run (struct cli_context *ctx, int argc, char **argv)
                        : args.qos     ? "qos"
                                       : NULL;
     if (args.user + args.group + args.account + args.class + args.qos + args.nodes + args.system +
-            (args.grid != NULL) >
+            args.grid + args.scheduler + args.days >
         1)
-        return cli_usage ("showstats", "one of -u, -g, -a, -c, -q, -n, -s and -f at a time");
-    if (ops.count > (kind ? 1 : 0))
+        return cli_usage ("showstats",
+                          "one of -u, -g, -a, -c, -q, -n, -s, -S, -d and -f at a time");
+    if (ops.count > (kind || args.grid ? 1 : 0))
         return cli_usage ("showstats", "'%s' is too much", ops.item[ops.count - 1]);
-    if (args.verbose && (kind || args.nodes || args.grid))
+    if (args.verbose && (kind || args.nodes || args.grid || args.scheduler || args.days))
         return cli_usage ("showstats", "-v is for the system's summary");
     if (kind)
         return showstats_sums (ctx, args.site, kind, ops.count ? ops.item[0] : NULL);
     if (args.nodes)
         return showstats_nodes (ctx, args.site);
     if (args.grid)
-        return showgrid_print (ctx, "showstats", args.site, args.grid);
+        return ops.count ? showgrid_print (ctx, "showstats", args.site, ops.item[0])
+                         : diagnose_fairshare (ctx, args.site, NULL);
+    if (args.scheduler)
+        return diagnose_scheduler (ctx, args.site);
+    if (args.days)
+        return profile_days (ctx, args.site);
     return showstats_system (ctx, args.site, args.verbose);
 }
 
@@ -515,7 +527,7 @@ const struct cli_command showstats_command = {
     .run = showstats_run,
     .help =
         "nui showstats [-v] | -u [USER] | -g [GROUP] | -a [ACCOUNT] | -c [CLASS] | -q [QOS] | -n |\n"
-        "              -f STATISTIC [--site NAME]",
+        "              -S | -d | -f [STATISTIC] [--site NAME]",
     .text =
         "Since the last resetstats, over jobs that have ended; Active is the present moment, with\n"
         "the processor-hours left until the limits.\n"

@@ -67,6 +67,7 @@ int showgrid_print (struct cli_context *ctx, const char *command, const char *si
 /* --- profiler.c --------------------------------------------------------------------------- */
 
 extern const struct cli_command profiler_command;
+int profile_days (struct cli_context *ctx, const char *site);
 extern const struct cli_command showaudit_command;
 
 /* --- diagnose_more.c ---------------------------------------------------------------------- */
@@ -78,6 +79,9 @@ void partitions_text (const struct nodes *nodes, struct strbuf *out);
 int diagnose_scheduler (struct cli_context *ctx, const char *site);
 int diagnose_estimates (struct cli_context *ctx, const char *site);
 int diagnose_managers (struct cli_context *ctx, const char *site);
+/* kind: as of credentials; NULL: all. */
+int diagnose_fairshare (struct cli_context *ctx, const char *site, const char *kind);
+int diagnose_grid (struct cli_context *ctx, const char *site);
 int diagnose_memory (struct cli_context *ctx, const char *site);
 int diagnose_partitions (struct cli_context *ctx, const char *site);
 

@@ -53,6 +53,24 @@ static const Nui__Local__V1__Reservation *first_on (const struct reservations *r
     return first;
 }
 
+/* By partition and features; what else was asked for is of windows over several nodes. */
+static bool node_wanted (const Nui__Local__V1__NodeInfo *n,
+                         const Nui__Local__V1__WindowsRequest *wanted)
+{
+    const char *partition = *n->partition ? n->partition : "DEFAULT";
+    if (*wanted->partition && strcmp (wanted->partition, "ALL") != 0 &&
+        strcmp (wanted->partition, partition) != 0)
+        return false;
+    for (size_t w = 0; w < wanted->n_features; w++) {
+        size_t f = 0;
+        while (f < n->n_features && strcmp (n->features[f], wanted->features[w]) != 0)
+            f++;
+        if (f == n->n_features)
+            return false;
+    }
+    return true;
+}
+
 void showbf_nodes_text (const struct nodes *nodes, const struct reservations *rsv,
                         struct strbuf *out)
 {
@@ -69,6 +87,31 @@ void showbf_nodes_text (const struct nodes *nodes, const struct reservations *rs
     strbuf_putc (out, '\n');
 }
 
+void showbf_table_text (const struct nodes *nodes, const struct reservations *rsv,
+                        const Nui__Local__V1__WindowsRequest *wanted, bool noheader,
+                        struct strbuf *out)
+{
+    char a[QUANTITY_TEXT_MAX];
+    if (!noheader)
+        strbuf_puts (out,
+                     "HostName            Procs   Memory     Disk     Swap   Time Available\n"
+                     "----------          -----   ------     ----     ----   --------------\n");
+    for (uint32_t i = 0; i < nodes->count; i++) {
+        const Nui__Local__V1__NodeInfo *n = nodes->item[i];
+        const Nui__Local__V1__Reservation *r = first_on (rsv, n->name, nodes->now_us);
+        int64_t procs = (int64_t)n->procs - n->dedicated_procs;
+        int64_t length = r ? r->start_us - nodes->now_us : INT64_MAX;
+        bool there = strcmp (n->state, "Idle") == 0 || strcmp (n->state, "Running") == 0;
+        if (!there || procs <= 0 || length < wanted->duration_us || !node_wanted (n, wanted))
+            continue;
+        strbuf_printf (out, "%-18s %6lld %8lld %8lld %8lld   %14s\n", n->name, (long long)procs,
+                       (long long)(n->memory_mb - n->dedicated_memory_mb),
+                       (long long)(n->disk_mb - n->dedicated_disk_mb),
+                       (long long)(n->swap_mb - n->dedicated_swap_mb),
+                       r ? span_text (length, a) : "INFINITY");
+    }
+}
+
 static void length_cell (struct table *t, const ProtobufCMessage *message)
 {
     int64_t length_us = ((const Nui__Local__V1__Window *)message)->length_us;
@@ -83,10 +126,10 @@ static const struct table_column window_columns[] = {
 
 struct showbf_args {
     const char *user, *group, *account, *class, *qos, *partition, *features, *site;
+    const char *memory;
     duration_us duration;
-    int64_t memory;
-    uint64_t nodes;
-    bool verbose;
+    uint64_t nodes, procs;
+    bool verbose, everybody, table, by_memory;
 };
 
 #define AT(field) offsetof (struct showbf_args, field)
@@ -97,11 +140,20 @@ static const struct cli_option showbf_options[] = {
     {"class", 'c', CLI_OPT_STRING, "CLASS", "class,", AT (class)},
     {"qos", 'q', CLI_OPT_STRING, "QOS", "QoS", AT (qos)},
     {"duration", 'd', CLI_OPT_DURATION, "TIME", "only windows at least so long", AT (duration)},
-    {"partition", 'p', CLI_OPT_STRING, "NAME", "only nodes of this partition,", AT (partition)},
+    {"everybody", 'A', CLI_OPT_FLAG, NULL, "as if nobody had a limit", AT (everybody)},
+    {"partition", 'p', CLI_OPT_STRING, "NAME", "only nodes of this partition (ALL: all),",
+     AT (partition)},
     {"features", 'f', CLI_OPT_STRING, "A,B", "with all of these features,", AT (features)},
-    {"memory", 'm', CLI_OPT_MEMORY, "SIZE", "with so much memory", AT (memory)},
+    {"memory", 'm', CLI_OPT_STRING, "[OP]SIZE",
+     "with so much memory: >=512 (or 512), >512, ==512, <=512, <512", AT (memory)},
+    {"procs", 'r', CLI_OPT_COUNT, "N", "only windows of at least so many processors", AT (procs), 1,
+     UINT32_MAX},
     {"nodes", 'n', CLI_OPT_COUNT, "N", "only windows of at least so many nodes", AT (nodes), 1,
      UINT32_MAX},
+    {"table", 'S', CLI_OPT_FLAG, NULL,
+     "node by node: what is free there, and until when: for administrators (ADMIN3)", AT (table)},
+    {"by-memory", 'M', CLI_OPT_FLAG, NULL, "the same, those with most free memory first",
+     AT (by_memory)},
     {"verbose", 'v', CLI_OPT_FLAG, NULL,
      "also why each node gives no more: for administrators (ADMIN3)", AT (verbose)},
     SITE_OPTION (struct showbf_args),
@@ -137,19 +189,64 @@ static int showbf_print (struct cli_context *ctx, const Nui__Local__V1__WindowsR
     return rc;
 }
 
-static int showbf_nodes (struct cli_context *ctx, const char *site, struct strbuf *out,
+static int by_free_memory (const void *a, const void *b)
+{
+    const Nui__Local__V1__NodeInfo *const *x = a, *const *y = b;
+    int64_t xm = (*x)->memory_mb - (*x)->dedicated_memory_mb;
+    int64_t ym = (*y)->memory_mb - (*y)->dedicated_memory_mb;
+    return xm != ym ? (xm > ym ? -1 : 1) : strcmp ((*x)->name, (*y)->name);
+}
+
+/* -S, -M, -v: of the nodes and what is promised on them. */
+static int showbf_nodes (struct cli_context *ctx, const struct showbf_args *args,
+                         const Nui__Local__V1__WindowsRequest *wanted, struct strbuf *out,
                          struct err *err)
 {
     struct nodes nodes = {.arena = arena_create (0)};
     struct reservations rsv = {.arena = arena_create (0)};
-    int rc = nodes_fetch (ctx, site, NULL, &nodes, err);
+    int rc = nodes_fetch (ctx, args->site, NULL, &nodes, err);
     if (rc == 0)
-        rc = reservations_fetch (ctx, site, NULL, NULL, true, &rsv, err);
-    if (rc == 0)
+        rc = reservations_fetch (ctx, args->site, NULL, NULL, true, &rsv, err);
+    if (rc == 0 && args->by_memory)
+        qsort (nodes.item, nodes.count, sizeof *nodes.item, by_free_memory);
+    if (rc == 0 && (args->table || args->by_memory))
+        showbf_table_text (&nodes, &rsv, wanted, cli_noheader (ctx), out);
+    if (rc == 0 && args->verbose)
         showbf_nodes_text (&nodes, &rsv, out);
     nodes_free (&nodes);
     reservations_free (&rsv);
     return rc;
+}
+
+/* ">=512M" into its sign and MB. */
+static int memory_bound_parse (const char *text, Nui__Local__V1__WindowsRequest *out,
+                               struct err *err)
+{
+    static const char *const sign[] = {">=", "<=", "==", ">", "<"};
+    for (int i = 0; i < 5 && !*out->memory_is; i++)
+        if (strncmp (text, sign[i], strlen (sign[i])) == 0)
+            out->memory_is = (char *)sign[i];
+    return memory_parse (text + strlen (out->memory_is), &out->memory_mb, err);
+}
+
+static int request_of (const struct showbf_args *args, char *features[SHOWBF_FEATURES_MAX],
+                       Nui__Local__V1__WindowsRequest *out, struct err *err)
+{
+    const char *given[] = {args->user,  args->group, args->account,
+                           args->class, args->qos,   args->partition};
+    char **field[] = {&out->user,   &out->group, &out->account,
+                      &out->class_, &out->qos,   &out->partition};
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        if (given[i])
+            *field[i] = (char *)given[i];
+    if (args->features && !features_split ((char *)args->features, features, &out->n_features))
+        return err_set (err, ERR_INVALID, "-f: at most %d features", SHOWBF_FEATURES_MAX);
+    out->features = features;
+    out->duration_us = args->duration;
+    out->nodes = (uint32_t)args->nodes;
+    out->procs = (uint32_t)args->procs;
+    out->everybody = args->everybody;
+    return args->memory ? memory_bound_parse (args->memory, out, err) : 0;
 }
 
 static int showbf_run (struct cli_context *ctx, int argc, char **argv)
@@ -160,34 +257,27 @@ static int showbf_run (struct cli_context *ctx, int argc, char **argv)
     Nui__Local__V1__WindowsRequest request = NUI__LOCAL__V1__WINDOWS_REQUEST__INIT;
     Nui__Local__V1__WindowsReply *reply = NULL;
     struct strbuf notes = STRBUF_INIT;
+    char *features[SHOWBF_FEATURES_MAX];
     int exit_code;
     if (!cli_options (ctx, showbf_options, 0, &args, argc, argv, &operands, &exit_code))
         return exit_code;
+    bool table = args.table || args.by_memory;
     if (operands.count > 0)
         return cli_usage ("showbf", "'%s' is too much: there are options only", operands.item[0]);
-    if (args.verbose && cli_format (ctx) != CLI_TABLE)
-        return cli_usage ("showbf", "-v is for the table: diagnose -n and showres -n have --json");
-    const char *given[] = {args.user,  args.group, args.account,
-                           args.class, args.qos,   args.partition};
-    char **field[] = {&request.user,   &request.group, &request.account,
-                      &request.class_, &request.qos,   &request.partition};
-    char *features[SHOWBF_FEATURES_MAX];
-    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
-        if (given[i])
-            *field[i] = (char *)given[i];
-    if (args.features && !features_split ((char *)args.features, features, &request.n_features))
-        return cli_usage ("showbf", "-f: at most %d features", SHOWBF_FEATURES_MAX);
-    request.features = features;
-    request.duration_us = args.duration;
-    request.memory_mb = args.memory;
-    request.nodes = (uint32_t)args.nodes;
+    if ((args.verbose || table) && cli_format (ctx) != CLI_TABLE)
+        return cli_usage ("showbf",
+                          "-v, -S and -M are tables only: diagnose -n and showres -n have --json");
+    if (args.everybody && (args.user || args.group || args.account || args.class || args.qos))
+        return cli_usage ("showbf", "-A is for everybody: without -u, -g, -a, -c and -q");
+    if (request_of (&args, features, &request, &err) != 0)
+        return cli_usage ("showbf", "%s", err.text);
     if (site_admin (ctx, args.site, "Windows", &request, true, &reply, &err) < 0)
         return cli_fail ("showbf", &err);
-    if (args.verbose && showbf_nodes (ctx, args.site, &notes, &err) < 0) {
+    if ((args.verbose || table) && showbf_nodes (ctx, &args, &request, &notes, &err) < 0) {
         exit_code = cli_fail ("showbf", &err); /* before anything is printed */
     } else {
-        exit_code = showbf_print (ctx, reply);
-        if (exit_code == CLI_OK && args.verbose)
+        exit_code = table ? CLI_OK : showbf_print (ctx, reply);
+        if (exit_code == CLI_OK && notes.len > 0)
             exit_code = cli_output (&notes);
     }
     strbuf_free (&notes);
@@ -200,8 +290,9 @@ const struct cli_command showbf_command = {
     .group = CLI_CLUSTER,
     .summary = "what is free now, and for how long",
     .run = showbf_run,
-    .help = "nui showbf [-v] [-u USER] [-g GROUP] [-a ACCOUNT] [-c CLASS] [-q QOS] [-d DURATION]\n"
-            "           [-p PARTITION] [-f FEATURES] [-m MEMORY] [-n NODES] [--site NAME]",
+    .help =
+        "nui showbf [-A | -u USER -g GROUP -a ACCOUNT -c CLASS -q QOS] [-d DURATION] [-S | -M] [-v]\n"
+        "           [-p PARTITION] [-f FEATURES] [-m [OP]SIZE] [-n NODES] [-r PROCS] [--site NAME]",
     .text =
         "Backfill windows: processors that can be used at once without moving anybody's reservation.\n"
         "Longer windows are within the shorter ones. Nothing is offered to someone whose limit is\n"

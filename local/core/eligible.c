@@ -86,7 +86,7 @@ static bool never_fits (struct pass *p, uint32_t slot, struct reason *why)
     return false;
 }
 
-static struct reason limit_reason (enum reason_code code, const struct limits_violation *v)
+struct reason reason_of_limit (enum reason_code code, const struct limits_violation *v)
 {
     struct reason why = reason_plain (code);
 
@@ -96,6 +96,28 @@ static struct reason limit_reason (enum reason_code code, const struct limits_vi
     why.need = v->usage + v->request;
     why.have = v->value;
     return why;
+}
+
+bool reason_of_class (const struct policy *policy, const uint32_t cred[CRED_KINDS], int64_t wall_s,
+                      uint32_t procs, uint32_t nodes, struct reason *why)
+{
+    enum cred_kind kind = CRED_USER;
+    int64_t bound = 0;
+    enum class_rule rule =
+        policy_class_check (policy, cred, wall_s, (int64_t)procs, (int64_t)nodes, &bound, &kind);
+
+    if (rule == CLASS_ADMITS)
+        return false;
+    *why = reason_plain (REASON_CLASS);
+    why->which = (uint8_t)rule;
+    why->object = (uint8_t)kind;
+    why->cred = cred[CRED_CLASS];
+    why->need = rule == CLASS_MIN_WALL || rule == CLASS_MAX_WALL   ? wall_s
+                : rule == CLASS_MIN_NODE || rule == CLASS_MAX_NODE ? (int64_t)nodes
+                : rule == CLASS_MAX_PS                             ? wall_s * procs
+                                                                   : (int64_t)procs;
+    why->have = bound;
+    return true;
 }
 
 static bool capped (struct pass *p, uint32_t slot, struct reason *why)
@@ -118,23 +140,8 @@ static bool capped (struct pass *p, uint32_t slot, struct reason *why)
 static bool class_refuses (struct pass *p, uint32_t slot, struct reason *why)
 {
     const struct priority_job *pj = &p->c->pj[slot];
-    enum cred_kind kind = CRED_USER;
-    int64_t bound = 0;
-    enum class_rule rule = policy_class_check (p->policy, pj->cred, pj->wclimit_s, pj->procs,
-                                               pj->nodes, &bound, &kind);
 
-    if (rule == CLASS_ADMITS)
-        return false;
-    *why = reason_plain (REASON_CLASS);
-    why->which = (uint8_t)rule;
-    why->object = (uint8_t)kind;
-    why->cred = pj->cred[CRED_CLASS];
-    why->need = rule == CLASS_MIN_WALL || rule == CLASS_MAX_WALL   ? pj->wclimit_s
-                : rule == CLASS_MIN_NODE || rule == CLASS_MAX_NODE ? (int64_t)pj->nodes
-                : rule == CLASS_MAX_PS                             ? pj->wclimit_s * pj->procs
-                                                                   : (int64_t)pj->procs;
-    why->have = bound;
-    return true;
+    return reason_of_class (p->policy, pj->cred, pj->wclimit_s, pj->procs, pj->nodes, why);
 }
 
 /* Limits on what is active; for any of the partitions it may use. *v: the first that it would break. */
@@ -175,7 +182,7 @@ static enum mark eligible_one (struct pass *p, uint32_t slot, uint32_t *blocks, 
         return MARK_OUT;
     }
     if ((hot->limited & LIMITED_SYSTEM) && limits_job_check (c->limits, lj, &v) != 0) {
-        *why = limit_reason (REASON_SYSTEM_LIMIT, &v);
+        *why = reason_of_limit (REASON_SYSTEM_LIMIT, &v);
         *blocks |= ACCRUAL_BLOCK_LIMIT_SYSTEM;
         return MARK_OUT;
     }
@@ -189,7 +196,7 @@ static enum mark eligible_one (struct pass *p, uint32_t slot, uint32_t *blocks, 
         return MARK_OUT;
     if ((hot->limited & LIMITED_IDLE) && !never_within (p, slot)) {
         if (limits_idle_check (c->limits, lj, &v) != 0) {
-            *why = limit_reason (REASON_LIMIT_IDLE, &v);
+            *why = reason_of_limit (REASON_LIMIT_IDLE, &v);
             *blocks |= ACCRUAL_BLOCK_LIMIT_IDLE;
             return MARK_OUT;
         }
@@ -204,10 +211,10 @@ static enum mark eligible_one (struct pass *p, uint32_t slot, uint32_t *blocks, 
     if ((p->within && p->within[slot] && p->partition_use == NULL) ||
         within_active (p, slot, LIMIT_SOFT, &v))
         return MARK_WAITS;
-    *why = limit_reason (REASON_LIMIT_ACTIVE, &v);
+    *why = reason_of_limit (REASON_LIMIT_ACTIVE, &v);
     if (within_active (p, slot, LIMIT_HARD, &v))
         return MARK_SOFT;
-    *why = limit_reason (REASON_LIMIT_ACTIVE, &v);
+    *why = reason_of_limit (REASON_LIMIT_ACTIVE, &v);
     why->never = v.limit == LIMIT_MINPROC ? v.request < v.value : v.request > v.value;
     why->need = why->never ? v.request : why->need;
     *blocks |= ACCRUAL_BLOCK_LIMIT_ACTIVE;
@@ -374,7 +381,7 @@ bool eligible_still (struct pass *p, uint32_t slot, enum limit_level level)
     }
     if (p->plain || within_active (p, slot, level, &v))
         return true;
-    why = limit_reason (REASON_LIMIT_ACTIVE, &v);
+    why = reason_of_limit (REASON_LIMIT_ACTIVE, &v);
     pass_reason (p, slot, &why);
     return false;
 }

@@ -123,6 +123,43 @@ bool explain_cred_limit (const struct cluster *c, const uint32_t cred[CRED_KINDS
     return true;
 }
 
+static void amounts_of (const struct cluster *c, const struct req *req, uint32_t req_count,
+                        struct limits_job *lj)
+{
+    int64_t sum[RES_GRES0] = {0};
+    for (uint32_t r = 0; r < req_count; r++)
+        for (uint32_t d = 0; d < RES_GRES0; d++)
+            sum[d] += (int64_t)req[r].tasks * req[r].task.v[d];
+    lj->procs = (uint32_t)sum[RES_PROCS];
+    lj->mem_mb = sum[RES_MEM_MB];
+    lj->nodes = reqs_nodes (c, req, req_count);
+    lj->pe_micro = (int64_t)(priority_pe (lj->procs, sum[RES_MEM_MB], sum[RES_SWAP_MB],
+                                          sum[RES_DISK_MB], &c->totals) *
+                                 1e6 +
+                             0.5);
+}
+
+bool explain_never (const struct cluster *c, const uint32_t cred[CRED_KINDS], const struct req *req,
+                    uint32_t req_count, duration_us walltime, struct reason *why)
+{
+    struct limits_job lj = {.wclimit_s = (walltime + US_PER_S - 1) / US_PER_S};
+    struct limits_violation v;
+    struct limits *nobody;
+    bool over;
+
+    memcpy (lj.cred, cred, sizeof lj.cred);
+    amounts_of (c, req, req_count, &lj);
+    if (reason_of_class (c->policy, cred, lj.wclimit_s, lj.procs, lj.nodes, why))
+        return true;
+    nobody = limits_create (c->policy);
+    over = limits_active_check (nobody, &lj, LIMIT_HARD, 0, &v) != 0;
+    limits_destroy (nobody);
+    if (over)
+        *why = reason_of_limit (REASON_LIMIT_ACTIVE, &v);
+    why->never = over;
+    return over;
+}
+
 /* --- nodes -------------------------------------------------------------------------------- */
 
 const char *node_verdict_name (enum node_verdict verdict)

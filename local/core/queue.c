@@ -39,13 +39,12 @@ static void slot_give (struct cluster *c, uint32_t slot)
     c->slot_free[c->slot_free_count++] = slot;
 }
 
-/* Nodes that the job needs at least, for NODEWEIGHT and MAXNODE. */
-static uint32_t nodes_asked (const struct cluster *c, const struct job *job)
+uint32_t reqs_nodes (const struct cluster *c, const struct req *reqs, uint32_t count)
 {
     uint64_t nodes = 0;
 
-    for (uint32_t r = 0; r < job->spec.req_count; r++) {
-        const struct req *req = &job->spec.req[r];
+    for (uint32_t r = 0; r < count; r++) {
+        const struct req *req = &reqs[r];
         int32_t most = 1;
         if (req->tasks_per_node) {
             nodes += req->tasks / req->tasks_per_node;
@@ -63,7 +62,7 @@ static void job_totals (struct cluster *c, uint32_t slot)
     struct priority_job *pj = &c->pj[slot];
 
     pj->pe = priority_pe (pj->procs, pj->mem_mb, pj->swap_mb, pj->disk_mb, &c->totals);
-    pj->nodes = nodes_asked (c, job);
+    pj->nodes = reqs_nodes (c, job->spec.req, job->spec.req_count);
     c->lj[slot].pe_micro = (int64_t)(pj->pe * 1e6 + 0.5);
     c->lj[slot].nodes = pj->nodes;
     c->prio_static[slot] = priority_static (c->priority, pj);

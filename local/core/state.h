@@ -472,6 +472,14 @@ void job_reshape (struct cluster *c, uint32_t slot);
 bool job_complex (const struct cluster *c, const struct job *job);
 /* PRIORITY_SYSTEM_… bits: above all others, by setspri or by its QoS (next to run, run now). */
 uint32_t job_system_flags (const struct cluster *c, const struct job_spec *spec);
+/* Nodes that they need at least, for NODEWEIGHT and MAXNODE. */
+uint32_t reqs_nodes (const struct cluster *c, const struct req *reqs, uint32_t count);
+/* --- eligible.c: why the policy keeps a job ------------------------------------------------ */
+struct limits_violation;
+struct reason reason_of_limit (enum reason_code code, const struct limits_violation *v);
+/* False: its class takes it. */
+bool reason_of_class (const struct policy *policy, const uint32_t cred[CRED_KINDS], int64_t wall_s,
+                      uint32_t procs, uint32_t nodes, struct reason *why);
 /* PE and static priorities, which depend on the cluster's totals, anew. */
 void jobs_totals_changed (struct cluster *c);
 /* Limits, rates and static priorities by the policy that is now in force. */

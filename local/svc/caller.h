@@ -34,7 +34,15 @@ int admin_audit_in (struct svc *svc, const struct admin_caller *caller, struct e
 
 /* --- changes.c ---------------------------------------------------------------------------- */
 
-enum change_attr { ATTR_QOS, ATTR_CLASS, ATTR_ACCOUNT, ATTR_WCLIMIT, ATTR_STARTTIME, ATTRS };
+enum change_attr {
+    ATTR_QOS,
+    ATTR_CLASS,
+    ATTR_ACCOUNT,
+    ATTR_WCLIMIT,
+    ATTR_STARTTIME,
+    ATTR_DEADLINE,
+    ATTRS
+};
 extern const char *const change_attr_names[]; /* as they are kept; NULL after the last */
 
 /* Into the core: these holds beside the others, and the priority. */

@@ -7,9 +7,13 @@
 #include "local/svc/job.h"
 #include "local/svc/svc_i.h"
 
-const char *const change_attr_names[ATTRS + 1] = {
-    [ATTR_QOS] = "qos",         [ATTR_CLASS] = "class",         [ATTR_ACCOUNT] = "account",
-    [ATTR_WCLIMIT] = "wclimit", [ATTR_STARTTIME] = "starttime", [ATTRS] = NULL};
+const char *const change_attr_names[ATTRS + 1] = {[ATTR_QOS] = "qos",
+                                                  [ATTR_CLASS] = "class",
+                                                  [ATTR_ACCOUNT] = "account",
+                                                  [ATTR_WCLIMIT] = "wclimit",
+                                                  [ATTR_STARTTIME] = "starttime",
+                                                  [ATTR_DEADLINE] = "deadline",
+                                                  [ATTRS] = NULL};
 
 int changes_apply (struct svc *svc, const struct site_job *job, uint32_t other_holds,
                    const struct store_job_admin *set, struct err *err)
@@ -70,6 +74,9 @@ static void restore_one (void *arg, const char *name, const char *value)
         break;
     case ATTR_STARTTIME:
         job->not_before = strcmp (value, "0") == 0 ? TIME_US_NONE : strtoll (value, NULL, 10);
+        break;
+    case ATTR_DEADLINE:
+        job->deadline = strtoll (value, NULL, 10);
         break;
     default:
         break; /* the limit is in the job's own row */

@@ -108,8 +108,13 @@ OUTPUTS = (
     ("showres -n", [fields(RESERVATION)]),
     ("setres -u alice -s 18:00 -d 1:00:00 TASKS==4", [fields("reservation:s start_time:t end_time:t? node:s tasks:i")]),
     ("releaseres alice.0", [fields("reservation:s released:b")]),
+    ("mrsvctl -c -a USER==alice -t 4 -s 18:00 -d 1:00:00", [fields("reservation:s start_time:t end_time:t? node:s tasks:i")]),
+    ("mrsvctl -l", [fields(RESERVATION)]),
+    ("mrsvctl -q ALL", [fields(RESERVATION)]),
+    ("mrsvctl -r alice.0", [fields("reservation:s released:b")]),
     ("showstate", [fields(NODE)]),
     ("sethold 1003", [fields(CHANGE)]),
+    ("showhold", [fields("job_id:s user:s holds:s submit_time:t reason:s?")]),
     ("diagnose -q", [fields(QUEUE)]),
     ("diagnose -b", [fields(QUEUE)]),
     ("releasehold 1003", [fields(CHANGE)]),
@@ -119,6 +124,7 @@ OUTPUTS = (
     ("mjobctl -p +5 1003", [fields(CHANGE)]),
     ("mjobctl -m wclimit=20:00 1003", [fields(OBJECT)]),
     ("mjobctl -q state 1003", [fields("job_id:s attribute:s value:s?")]),
+    ("setdeadline +72:00:00 1003", [fields(OBJECT)]),
     ("setqos hi 1003", [fields(OBJECT)]),
     ("diagnose -p", [priority("USER", "FSUSER", "QUEUETIME")]),
     ("diagnose -f", [fields("kind:s name:s percent:n target:n? target_type:s? interval:i interval_percent:n")]),
@@ -136,6 +142,7 @@ OUTPUTS = (
     ("diagnose -R", [fields("kind:s name:s state:s server:s? waiting:i oldest_time:t?")]),
     ("diagnose -S", fields("time:t mode:s started_time:t iteration:i last_iteration_time:t? jobs:i statdir:s "
                            "trace_jobs:i")),
+    ("mdiag -j", [fields(QUEUE)]),
     ("diagnose -t", [fields("partition:s resource:s configured:i up:i dedicated:i")]),
     ("diagnose -e", [fields("class:s answers:s scored:i uncertain:i coverage_50:n? coverage_95:n? median_error:d? bias_s:n? earned:b")]),
     ("mjobctl -s 1001", [fields(CHANGE)]),
@@ -152,6 +159,10 @@ OUTPUTS = (
     ("changeparam RESERVATIONDEPTH[0] 2", [fields("parameter:s value:s")]),
     ("schedctl", [fields(SCHEDULE)]),
     ("schedctl -n", [fields(NODE)]),
+    ("schedctl -l", [fields("parameter:s value:s")]),
+    ("checknode ALL", [{"node": fields(NODE), "reservations": "any"}]),
+    ("schedctl -m RESERVATIONDEPTH[0] 2", [fields("parameter:s value:s")]),
+    ("runjob -s 1009", [fields(CHANGE)]),
     ("showstats", fields(SUMMARY)),
     ("showstats -s", fields(SUMMARY)),
     ("showstats -v", fields(SUMMARY)),
@@ -163,6 +174,10 @@ OUTPUTS = (
     ("showstats -n", [fields("node:s state:s memory:i procs:i procs_dedicated:i total_time:d up_time:d busy_time:d "
                              "available_percent:n busy_percent:n")]),
     ("showstats -f AVGXFACTOR", [fields(GRID)]),
+    ("showstats -f", [fields("kind:s name:s percent:n target:n? target_type:s? interval:i interval_percent:n")]),
+    ("showstats -S", fields("time:t mode:s started_time:t iteration:i last_iteration_time:t? jobs:i statdir:s "
+                            "trace_jobs:i")),
+    ("showstats -d", [fields(PROFILE)]),
     ("showgrid AVGXFACTOR", [fields(GRID)]),
     ("profiler", [fields(PROFILE)]),
     ("profiler -p user", [fields(PROFILE)]),
@@ -174,10 +189,10 @@ OUTPUTS = (
 )
 # They change something: asked once. The others are asked for --csv as well.
 CHANGES = ("setres releaseres sethold releasehold setspri setqos mjobctl canceljob msub runjob mnodectl changeparam "
-           "resetstats").split()
+           "resetstats setdeadline mrsvctl").split()
 # Options that choose another output; each has a line above.
-CHOICES = {"diagnose": "pfqbjnrsugacQmRSte", "showstats": "svugacqnf", "mjobctl": "cxhupmqRsr", "profiler": "pm",
-           "showres": "n", "schedctl": "Sn", "checkjob": "v", "showstart": "e"}
+CHOICES = {"diagnose": "pfqbjnrsugacQmRSte", "showstats": "svugacqnfSd", "mjobctl": "cxhupmqRsr", "profiler": "pm",
+           "showres": "n", "schedctl": "Snlm", "mrsvctl": "clqr", "runjob": "s", "checkjob": "v", "showstart": "e"}
 
 
 class Simulated(SiteCase):

@@ -38,6 +38,14 @@ CELLS = (
     ("profiler", LEVEL3), ("profiler -u ME", ALL), ("profiler -u alice", LEVEL3), ("profiler -u ME -p group", ALL),
     ("showaudit", LEVEL3), ("showaudit -u ME", ALL), ("showaudit -u alice", LEVEL3),
     ("resetstats", LEVEL1),
+    ("showhold", ALL), ("showq -p DEFAULT", ALL), ("checkjob -A J", OWNER3), ("checkjob -l SOFT J", OWNER3), ("showbf -A", ALL),
+    ("showbf -S", LEVEL3), ("showres -s", ALL), ("setdeadline +9:00:00 J", OWNER2), ("mjobctl -m wclimit-=0:01 J", OWNER2),
+    ("mjobctl -m wclimit+=0:01 J", LEVEL2), ("mjobctl -m priority+=1 J", LEVEL2), ("mjobctl -m hold+=user J", OWNER2),
+    ("mjobctl -q diag J", OWNER3), ("runjob -x J", LEVEL2), ("runjob -s R", LEVEL2), ("checknode ALL", LEVEL3),
+    ("checknode GLOBAL", LEVEL3), ("schedctl -l", LEVEL3), ("schedctl -m RESERVATIONDEPTH[0] 3", LEVEL1),
+    ("showstats -S", LEVEL3), ("showstats -d", LEVEL3), ("showstats -f", LEVEL3), ("diagnose -G", LEVEL3),
+    ("mdiag -n", LEVEL3), ("mrsvctl -l", ALL), ("mrsvctl -q ALL", ALL), ("mrsvctl -r RSV", LEVEL2),
+    ("mrsvctl -c -t 1 -s +1:00 -d 1:00", LEVEL2),
 )
 
 
@@ -91,7 +99,7 @@ class Refusals(Simulated):
         for word in words:
             if isinstance(word, str) and word.startswith("alpha."):
                 self.alpha.nui("canceljob", word)
-        if words[0] == "setres" or words[0] == "releaseres":
+        if words[0] in ("setres", "releaseres", "mrsvctl"):
             for r in self.data(self.alpha, "showres"):
                 if r["type"] == "User" and not r["standing"]:
                     self.ok(self.alpha, "releaseres", r["reservation_id"])

@@ -49,10 +49,20 @@ bool admin_resv_fill (struct svc *svc, uint64_t core, struct arena *arena,
 
 /* --- queue.c ---------------------------------------------------------------------------- */
 
+/* Which limits count in an answer: as the scheduler has them, of one level, or none. */
+enum admin_limit_level {
+    ADMIN_LIMITS_AS_THEY_ARE,
+    ADMIN_LIMITS_HARD,
+    ADMIN_LIMITS_SOFT,
+    ADMIN_LIMITS_OFF
+};
+int admin_limit_level (const char *text, enum admin_limit_level *out, struct err *err);
 void admin_queue (void *self, struct rpccall *call, const ProtobufCMessage *request);
 /* What the queue says of one job; strings in the arena or the names' own. */
-void admin_queue_row (struct svc *svc, struct site_job *job, time_us now, struct arena *arena,
-                      Nui__Local__V1__QueueJob *out);
+void admin_queue_row (struct svc *svc, struct site_job *job, enum admin_limit_level level,
+                      time_us now, struct arena *arena, Nui__Local__V1__QueueJob *out);
+/* "User", "Batch" …; the list is in the arena. */
+char **admin_hold_names (uint32_t holds, struct arena *arena, size_t *count);
 
 /* Is it more than want of room that keeps a waiting job? */
 bool admin_job_blocked (struct svc *svc, const struct site_job *job, time_us now);
@@ -82,6 +92,8 @@ void admin_nodes (void *self, struct rpccall *call, const ProtobufCMessage *requ
 void admin_reservations (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
 const char *admin_node_state (const struct node_view *view); /* "Idle", "Running" … */
+/* Its number, as nodes and reqs have it; "": 0. ERR_NOT_FOUND. */
+int admin_partition (struct svc *svc, const char *name, uint32_t *out, struct err *err);
 
 /* --- diag.c, config.c ------------------------------------------------------------------- */
 

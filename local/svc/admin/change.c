@@ -262,15 +262,52 @@ static int may_run (struct svc *svc, const struct site_job *job, const struct jo
     return 0;
 }
 
-/* Reservations of others are never broken; with force the schedule's promises to waiting jobs
- * are. */
-static int place_now (struct svc *svc, const struct site_job *job, bool force, time_us now,
-                      struct slot *slot, struct err *err)
+/* The nodes that were named, or those of the partition, as a list for reqs; 0: all. */
+static int hosts_of (struct svc *svc, const Nui__Local__V1__RunJobRequest *r, uint32_t *out,
+                     struct err *err)
+{
+    uint32_t partition = 0, count = 0;
+    struct node_view view;
+    int rc = admin_partition (svc, r->partition, &partition, err);
+    if (rc != 0 || (!partition && r->n_nodes == 0))
+        return rc;
+    if (r->n_nodes > svc->node_count)
+        return err_set (err, ERR_LIMIT, "%zu nodes are named, the site has %u", r->n_nodes,
+                        svc->node_count);
+    struct node_id *list = arena_array (svc->call_arena, svc->node_count + 1, sizeof *list);
+    for (size_t i = 0; i < r->n_nodes; i++) {
+        struct site_node *node;
+        HASH_FIND_STR (svc->nodes, r->nodes[i], node);
+        if (!node || cluster_node_get (svc->cluster, node->id, &view, NULL) != 0)
+            return err_set (err, ERR_NOT_FOUND, "site %s has no node %.80s", svc->site,
+                            r->nodes[i]);
+        if (!partition || view.spec.partition == partition)
+            list[count++] = node->id;
+    }
+    for (uint32_t n = 0; r->n_nodes == 0 && n < svc->node_count; n++)
+        if (cluster_node_get (svc->cluster, (struct node_id){n}, &view, NULL) == 0 &&
+            view.spec.partition == partition)
+            list[count++].v = n;
+    return cluster_hosts_define (svc->cluster, list, count, out, err);
+}
+
+/* Reservations of others are never broken; the schedule's promises to waiting jobs are, where that is asked for. */
+static int place_now (struct svc *svc, const struct site_job *job,
+                      const Nui__Local__V1__RunJobRequest *r, time_us now, struct slot *slot,
+                      struct err *err)
 {
     struct who who;
-    struct query query = svc_query_of (svc, job, now, now, !force, &who);
+    struct query query = svc_query_of (svc, job, now, now, !r->past_promises, &who);
+    struct req req[REQS_MAX];
     char text[512];
-    int rc = query_earliest (svc->cluster, &query, now, svc->call_arena, slot, err);
+    uint32_t hosts = 0;
+    memcpy (req, query.req, query.req_count * sizeof *req);
+    int rc = hosts_of (svc, r, &hosts, err);
+    for (uint32_t i = 0; hosts && i < query.req_count; i++)
+        req[i].hosts = hosts;
+    query.req = req;
+    if (rc == 0)
+        rc = query_earliest (svc->cluster, &query, now, svc->call_arena, slot, err);
     if (rc == 0 && slot->start == TIME_US_NONE)
         rc = err_set (err, ERR_CONFLICT, "job cannot run (%s)",
                       reason_text (&slot->reason, svc->names, text, sizeof text));
@@ -295,12 +332,18 @@ void admin_run_job (void *self, struct rpccall *call, const ProtobufCMessage *re
     if (rc == 0)
         rc = admin_waiting_job (svc, &caller, r->job_id, ADMIN_JOBS, &job, &view, &err);
     if (rc == 0)
-        rc = may_run (svc, job, &view, r->force, now, &err);
+        rc = may_run (svc, job, &view, r->force || r->past_promises, now, &err);
     if (rc == 0)
-        rc = place_now (svc, job, r->force, now, &slot, &err);
+        rc = place_now (svc, job, r, now, &slot, &err);
     if (rc == 0)
-        rc = admin_audit (svc, &caller, &err, "runjob %s%s", r->force ? "-f " : "",
-                          site_id (svc, job->rec.number, id));
+        rc = admin_audit (svc, &caller, &err, "runjob %s%s%s%s",
+                          r->past_promises ? "-x "
+                          : r->force       ? "-f "
+                                           : "",
+                          r->n_nodes || *r->partition ? "on named nodes " : "",
+                          r->clear ? "-c " : "", site_id (svc, job->rec.number, id));
+    if (rc == 0 && r->clear)
+        job->rec.defer_count = job->rec.start_failures = 0; /* written as it starts */
     if (rc == 0)
         rc = pass_start (svc, job, &slot.allocation, &err);
     if (rc != 0) {

@@ -75,7 +75,7 @@ static Nui__Local__V1__PriorityRow *priority_row (const struct priority_stream *
     Nui__Local__V1__QueueJob shape;
     if (!job || explain_priority (svc->cluster, id, now, &parts, NULL, NULL) != 0)
         return NULL;
-    admin_queue_row (svc, job, now, svc->call_arena, &shape);
+    admin_queue_row (svc, job, ADMIN_LIMITS_AS_THEY_ARE, now, svc->call_arena, &shape);
     if (!s->one && shape.section != NUI__LOCAL__V1__QUEUE_SECTION__SECTION_IDLE)
         return NULL;
     struct explained_job more;

@@ -1,6 +1,7 @@
 /* One job: everything about it, and why it waits, with the value of what stops it. */
 #include <string.h>
 
+#include "local/core/access.h"
 #include "local/core/explain.h"
 #include "local/svc/admin/admin.h"
 #include "local/svc/caller.h"
@@ -8,6 +9,7 @@
 #include "local/svc/job/jobs.h"
 #include "local/svc/job/life.h"
 #include "local/svc/nodes.h"
+#include "local/svc/resv/resv.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/text.h"
 
@@ -68,16 +70,14 @@ static void reqs_fill (struct svc *svc, const struct store_job *rec, const struc
         placement_fill (rec->placement, arena, out->reqs, out->n_reqs);
 }
 
-/* --- why it waits ------------------------------------------------------------------------- */
+/* What is to be told beside the job itself. */
+struct job_asked {
+    bool verbose;
+    enum admin_limit_level level;
+    const char *level_name, *reservation;
+};
 
-static void holds_fill (uint32_t holds, struct arena *arena, Nui__Local__V1__JobDetail *out)
-{
-    static const char *const name[] = {"User", "System", "Batch", "Dependency", "Token"};
-    out->holds = arena_array (arena, 5, sizeof *out->holds);
-    for (uint32_t i = 0; i < 5; i++)
-        if (holds >> i & 1)
-            out->holds[out->n_holds++] = (char *)name[i];
-}
+/* --- why it waits ------------------------------------------------------------------------- */
 
 Nui__Local__V1__LimitHit *admin_limit (struct svc *svc, const char *job_name,
                                        const struct explained_limit *hit, struct arena *arena)
@@ -125,10 +125,8 @@ static int nodes_fill (struct svc *svc, const struct site_job *job, const struct
         out->clears_us > now && out->job->section == NUI__LOCAL__V1__QUEUE_SECTION__SECTION_BLOCKED
             ? out->clears_us
             : now;
-    if (job->not_before != TIME_US_NONE && job->not_before > from)
-        from = job->not_before;
-    if (job->data_at > from)
-        from = job->data_at;
+    time_us startable = jobs_startable (svc, job, now);
+    from = startable > from ? startable : from;
     int rc = explain_nodes (svc->cluster, (struct job_id){job->rec.number}, from, now, arena,
                             &nodes, err);
     if (rc != 0)
@@ -158,8 +156,18 @@ static int nodes_fill (struct svc *svc, const struct site_job *job, const struct
     return 0;
 }
 
-static int waiting_fill (struct svc *svc, const struct site_job *job, bool verbose, time_us now,
-                         struct arena *arena, Nui__Local__V1__JobDetail *out, struct err *err)
+static bool limit_hit (struct svc *svc, struct job_id id, enum admin_limit_level level, time_us now,
+                       struct explained_limit *hit)
+{
+    bool hard = level == ADMIN_LIMITS_AS_THEY_ARE || level == ADMIN_LIMITS_HARD;
+    bool soft = level == ADMIN_LIMITS_AS_THEY_ARE || level == ADMIN_LIMITS_SOFT;
+    return (hard && explain_limit (svc->cluster, id, LIMIT_HARD, now, hit)) ||
+           (soft && explain_limit (svc->cluster, id, LIMIT_SOFT, now, hit));
+}
+
+static int waiting_fill (struct svc *svc, const struct site_job *job, const struct job_asked *ask,
+                         time_us now, struct arena *arena, Nui__Local__V1__JobDetail *out,
+                         struct err *err)
 {
     struct job_id id = {job->rec.number};
     struct job_view view;
@@ -172,7 +180,7 @@ static int waiting_fill (struct svc *svc, const struct site_job *job, bool verbo
     out->bypass = view.bypass;
     if (view.reserved_start != TIME_US_NONE)
         out->reservation_end_us = view.reserved_end;
-    holds_fill (view.spec->holds, arena, out);
+    out->holds = admin_hold_names (view.spec->holds, arena, &out->n_holds);
     put_off = jobs_own_reason (svc, job, &view, arena, &out->reason);
     if (put_off) {
         out->clears_us = job->rec.deferred_until > now ? job->rec.deferred_until : job->data_at;
@@ -183,14 +191,33 @@ static int waiting_fill (struct svc *svc, const struct site_job *job, bool verbo
         if (view.reason.clears != TIME_US_NONE && view.reason.clears != TIME_US_MAX)
             out->clears_us = view.reason.clears;
     }
-    if (out->n_holds == 0 && !put_off &&
-        (explain_limit (svc->cluster, id, LIMIT_HARD, now, &hit) ||
-         explain_limit (svc->cluster, id, LIMIT_SOFT, now, &hit))) {
+    if (out->n_holds == 0 && !put_off && limit_hit (svc, id, ask->level, now, &hit)) {
         out->limit = admin_limit (svc, out->job->job_id, &hit, arena);
         if (hit.clears != TIME_US_NONE)
             out->clears_us = hit.clears;
     }
-    return nodes_fill (svc, job, &view, verbose, now, arena, out, err);
+    return nodes_fill (svc, job, &view, ask->verbose, now, arena, out, err);
+}
+
+/* Whether a reservation of administrators admits the job. */
+static int access_fill (struct svc *svc, const struct site_job *job, const char *name,
+                        struct arena *arena, Nui__Local__V1__JobDetail *out, struct err *err)
+{
+    struct rsv_id id = {resv_core (svc, name)};
+    struct rsv_view view;
+    uint8_t affinity;
+    if (id.v == 0 || cluster_rsv_get (svc->cluster, id, &view, NULL) != 0)
+        return err_set (err, ERR_NOT_FOUND, "site %s has no reservation %.80s", svc->site, name);
+    struct who who = svc_who (svc, job);
+    Nui__Local__V1__ReservationAccess *access =
+        arena_new (arena, Nui__Local__V1__ReservationAccess);
+    nui__local__v1__reservation_access__init (access);
+    access->reservation = arena_strdup (arena, name);
+    access->admitted = access_admits (view.spec, &who, &affinity);
+    access->acl = admin_resv_acl_words (svc, view.spec->acl, view.spec->acl_count, arena);
+    access->n_acl = view.spec->acl_count;
+    out->access = access;
+    return 0;
 }
 
 /* --- the answer --------------------------------------------------------------------------- */
@@ -202,7 +229,7 @@ static void ended_row (struct svc *svc, struct store_job *rec, time_us now, stru
     shade->rec = *rec;
     for (int k = 0; k < CRED_KINDS; k++)
         shade->cred[k] = CRED_NONE;
-    admin_queue_row (svc, shade, now, arena, out->job);
+    admin_queue_row (svc, shade, ADMIN_LIMITS_AS_THEY_ARE, now, arena, out->job);
     out->job->end_us = rec->end;
     out->job->section = NUI__LOCAL__V1__QUEUE_SECTION__SECTION_UNSET;
     out->job->reserved_us = 0;
@@ -226,8 +253,9 @@ static void limits_kept_fill (struct svc *svc, const struct store_job *rec, stru
     out->limits_kept = kept;
 }
 
-static int detail_fill (struct svc *svc, struct store_job *rec, struct site_job *live, bool verbose,
-                        struct arena *arena, Nui__Local__V1__JobDetail *out, struct err *err)
+static int detail_fill (struct svc *svc, struct store_job *rec, struct site_job *live,
+                        const struct job_asked *ask, struct arena *arena,
+                        Nui__Local__V1__JobDetail *out, struct err *err)
 {
     time_us now = svc_now (svc);
     struct explained_job more;
@@ -236,7 +264,7 @@ static int detail_fill (struct svc *svc, struct store_job *rec, struct site_job 
     out->now_us = now;
     out->job = arena_new (arena, Nui__Local__V1__QueueJob);
     if (live)
-        admin_queue_row (svc, live, now, arena, out->job);
+        admin_queue_row (svc, live, ask->level, now, arena, out->job);
     else
         ended_row (svc, rec, now, arena, out);
     const struct store_job *r = live ? &live->rec : rec;
@@ -266,9 +294,12 @@ static int detail_fill (struct svc *svc, struct store_job *rec, struct site_job 
     out->transfers = files.transfers;
     out->n_transfers = files.n_transfers;
     if (live && live->in_cluster && r->state == STORE_JOB_QUEUED)
-        rc = waiting_fill (svc, live, verbose, now, arena, out, err);
+        rc = waiting_fill (svc, live, ask, now, arena, out, err);
     else
         jobs_reason (arena, r->reason_code, r->reason_text, &out->reason);
+    out->level = (char *)ask->level_name;
+    if (rc == 0 && *ask->reservation && live)
+        rc = access_fill (svc, live, ask->reservation, arena, out, err);
     return rc;
 }
 
@@ -281,14 +312,17 @@ void admin_check_job (void *self, struct rpccall *call, const ProtobufCMessage *
     struct store_job rec;
     struct site_job *live;
     struct err err = {0};
+    struct job_asked ask = {r->verbose, 0, r->level, r->reservation};
     admin_who (svc, call, &caller);
     arena_reset (svc->call_arena);
-    int rc = admin_job (svc, &caller, r->job_id, ADMIN_INFO, &rec, &live, &err);
+    int rc = admin_limit_level (r->level, &ask.level, &err);
+    if (rc == 0)
+        rc = admin_job (svc, &caller, r->job_id, ADMIN_INFO, &rec, &live, &err);
     if (rc != 0) {
         rpccall_fail (call, &err);
         return;
     }
-    rc = detail_fill (svc, &rec, live, r->verbose, svc->call_arena, &detail, &err);
+    rc = detail_fill (svc, &rec, live, &ask, svc->call_arena, &detail, &err);
     if (rc == 0)
         rpccall_reply (call, &detail.base);
     else

@@ -25,8 +25,10 @@ static int attr_parse (const char *name, enum change_attr *out, struct err *err)
     static const struct {
         const char *name;
         enum change_attr attr;
-    } also[] = {
-        {"queue", ATTR_CLASS}, {"walltime", ATTR_WCLIMIT}, {"minstarttime", ATTR_STARTTIME}};
+    } also[] = {{"queue", ATTR_CLASS},
+                {"walltime", ATTR_WCLIMIT},
+                {"minstarttime", ATTR_STARTTIME},
+                {"reqstarttime", ATTR_STARTTIME}};
     for (int a = 0; a < ATTRS; a++)
         if (strcasecmp (name, change_attr_names[a]) == 0) {
             *out = (enum change_attr)a;
@@ -40,8 +42,8 @@ static int attr_parse (const char *name, enum change_attr *out, struct err *err)
     const char *near = conf_nearest (name, change_attr_names);
     return err_set (
         err, ERR_INVALID,
-        "'%.40s' of a job cannot be changed%s%s%s: wanted qos, class, account, wclimit or "
-        "starttime",
+        "'%.40s' of a job cannot be changed%s%s%s: wanted qos, class, account, wclimit, "
+        "starttime or deadline",
         name, near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }
 
@@ -49,13 +51,14 @@ static int attr_parse (const char *name, enum change_attr *out, struct err *err)
 struct job_change {
     uint32_t cred[CRED_KINDS];
     duration_us walltime;
-    time_us not_before;
+    time_us not_before, deadline;
     char account[STORE_NAME_MAX];
 };
 
 static struct job_change change_of (const struct site_job *job)
 {
-    struct job_change c = {.walltime = job->rec.walltime, .not_before = job->not_before};
+    struct job_change c = {
+        .walltime = job->rec.walltime, .not_before = job->not_before, .deadline = job->deadline};
     memcpy (c.cred, job->cred, sizeof c.cred);
     snprintf (c.account, sizeof c.account, "%s", job->rec.pay_account);
     return c;
@@ -120,9 +123,14 @@ static int change_walltime (struct svc *svc, const struct admin_caller *caller,
                             const struct site_job *job, const char *value, struct job_change *c,
                             struct err *err)
 {
-    int rc = duration_parse (value, &c->walltime, err);
+    bool more = *value == '+', less = *value == '-';
+    int rc = duration_parse (value + (more || less), &c->walltime, err);
     if (rc != 0)
         return rc;
+    if (more && c->walltime < INT64_MAX / 4)
+        c->walltime += job->rec.walltime;
+    if (less)
+        c->walltime = job->rec.walltime - c->walltime;
     if (c->walltime <= 0 || c->walltime > INT64_MAX / 4)
         return err_set (err, ERR_INVALID, "wclimit '%.40s' is no limit", value);
     if (c->walltime <= job->rec.walltime)
@@ -131,6 +139,26 @@ static int change_walltime (struct svc *svc, const struct admin_caller *caller,
         return err_set (err, ERR_DENIED,
                         "the owner signed a shorter limit; it may be lowered only");
     return admin_require (caller, ADMIN_JOBS, "a longer limit", err);
+}
+
+/* One that is over, or that the job cannot keep, would end it at once. */
+static int change_deadline (struct svc *svc, const char *value, struct job_change *c,
+                            struct err *err)
+{
+    char limit[QUANTITY_TEXT_MAX];
+    time_us now = svc_now (svc);
+    if (strcmp (value, "0") == 0) {
+        c->deadline = 0;
+        return 0;
+    }
+    int rc = time_parse (value, now, &c->deadline, err);
+    if (rc == 0 && c->deadline == TIME_US_MAX)
+        c->deadline = 0;
+    else if (rc == 0 && c->deadline - now < c->walltime)
+        rc = err_set (err, ERR_INVALID,
+                      "with a wallclock limit of %s the job cannot end by then, if it started now",
+                      duration_format (c->walltime, limit));
+    return rc;
 }
 
 static int change_make (struct svc *svc, const struct admin_caller *caller,
@@ -148,6 +176,8 @@ static int change_make (struct svc *svc, const struct admin_caller *caller,
         return change_name (svc, CRED_ACCOUNT, value, c, err);
     case ATTR_WCLIMIT:
         return change_walltime (svc, caller, job, value, c, err);
+    case ATTR_DEADLINE:
+        return change_deadline (svc, value, c, err);
     default:
         if (strcmp (value, "0") == 0)
             c->not_before = TIME_US_NONE;
@@ -171,6 +201,7 @@ static int core_apply (struct svc *svc, const struct site_job *job, const struct
     memcpy (spec.cred, c->cred, sizeof spec.cred);
     spec.walltime_limit = c->walltime;
     spec.not_before = c->not_before;
+    spec.deadline = c->deadline;
     return cluster_job_modify (svc->cluster, &spec, svc_now (svc), err);
 }
 
@@ -179,6 +210,7 @@ static void job_apply (struct site_job *job, const struct job_change *c)
     memcpy (job->cred, c->cred, sizeof job->cred);
     job->rec.walltime = c->walltime;
     job->not_before = c->not_before;
+    job->deadline = c->deadline;
     snprintf (job->rec.pay_account, sizeof job->rec.pay_account, "%s", c->account);
 }
 
@@ -188,6 +220,8 @@ static void stored_value (enum change_attr attr, const char *value, const struct
 {
     if (attr == ATTR_WCLIMIT)
         snprintf (out, STORE_NAME_MAX, "%lld", (long long)c->walltime);
+    else if (attr == ATTR_DEADLINE)
+        snprintf (out, STORE_NAME_MAX, "%lld", (long long)c->deadline);
     else if (attr == ATTR_STARTTIME)
         snprintf (out, STORE_NAME_MAX, "%lld",
                   c->not_before == TIME_US_NONE ? 0LL : (long long)c->not_before);

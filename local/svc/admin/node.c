@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "local/core/explain.h"
 #include "local/svc/admin/admin.h"
@@ -214,6 +215,48 @@ static bool node_step (struct admin_stream *base)
     return s->at < s->count;
 }
 
+int admin_partition (struct svc *svc, const char *name, uint32_t *out, struct err *err)
+{
+    *out = 0;
+    if (!*name || strcasecmp (name, "ALL") == 0)
+        return 0;
+    uint32_t known = strtab_find (svc->names->partition, name);
+    if (known == STRTAB_NONE)
+        return err_set (err, ERR_NOT_FOUND, "site %s has no partition %.63s", svc->site, name);
+    *out = known + 1;
+    return 0;
+}
+
+/* What floats is told as if a node of this name had it. */
+static const char global_node[] = "GLOBAL";
+
+static bool global_step (struct admin_stream *base)
+{
+    struct svc *svc = base->svc;
+    Nui__Local__V1__NodesChunk chunk = NUI__LOCAL__V1__NODES_CHUNK__INIT;
+    Nui__Local__V1__NodeInfo row = NUI__LOCAL__V1__NODE_INFO__INIT, *rows[] = {&row};
+    uint32_t kinds = strtab_count (svc->names->licence);
+    bool used = false, left = kinds == 0;
+    row.name = (char *)global_node;
+    row.gres = arena_array (svc->call_arena, kinds + 1, sizeof *row.gres);
+    for (uint32_t k = 0; k < kinds; k++) {
+        int32_t total, unused;
+        cluster_licence_get (svc->cluster, k, &total, &unused);
+        row.gres[row.n_gres++] =
+            arena_printf (svc->call_arena, "%s %d:%d", strtab_name (svc->names->licence, k),
+                          unused > 0 ? unused : 0, total);
+        used = used || unused < total;
+        left = left || unused > 0;
+    }
+    row.state = (char *)(!used ? "Idle" : left ? "Running" : "Busy");
+    row.speed_ppm = 1000000;
+    chunk.now_us = svc_now (svc);
+    chunk.nodes = rows;
+    chunk.n_nodes = 1;
+    base->blocked = !rpccall_send (base->call, &chunk.base);
+    return false;
+}
+
 static struct site_node *node_named (struct svc *svc, const char *name, struct err *err)
 {
     struct site_node *node;
@@ -234,7 +277,8 @@ void admin_nodes (void *self, struct rpccall *call, const ProtobufCMessage *requ
     struct err err = {0};
     admin_who (svc, call, &caller);
     int rc = admin_require (&caller, ADMIN_INFO, "seeing the nodes", &err);
-    if (rc == 0 && *r->node && !(one = node_named (svc, r->node, &err)))
+    bool global = strcmp (r->node, global_node) == 0;
+    if (rc == 0 && *r->node && !global && !(one = node_named (svc, r->node, &err)))
         rc = err.code;
     if (rc != 0) {
         rpccall_fail (call, &err);
@@ -242,7 +286,7 @@ void admin_nodes (void *self, struct rpccall *call, const ProtobufCMessage *requ
     }
     struct node_stream *s = calloc (1, sizeof *s);
     assert (s);
-    s->base.step = node_step;
+    s->base.step = global ? global_step : node_step;
     s->base.free_fn = node_stream_free;
     s->at = one ? one->id.v : 0;
     s->count = one ? one->id.v + 1 : svc->node_count;
@@ -257,6 +301,7 @@ struct rsv_stream {
     struct admin_caller caller;
     bool nodes;
     uint32_t only_node; /* UINT32_MAX: any */
+    uint32_t partition; /* 0: any */
     uint64_t only;      /* a job's or a reservation's number; 0: any */
     uint64_t *id;       /* jobs, then reservations */
     uint32_t job_count, count, at, hidden;
@@ -307,6 +352,16 @@ static bool touches (const struct allocation *a, uint32_t node)
         if (node == UINT32_MAX || a->item[i].node.v == node)
             return true;
     return node == UINT32_MAX;
+}
+
+static bool in_partition (const struct rsv_stream *s, const struct allocation *a)
+{
+    struct node_view node;
+    for (uint32_t i = 0; s->partition && i < a->count; i++)
+        if (cluster_node_get (s->base.svc->cluster, a->item[i].node, &node, NULL) == 0 &&
+            node.spec.partition == s->partition)
+            return true;
+    return s->partition == 0;
 }
 
 static void placements_fill (struct rsv_stream *s, const struct allocation *a,
@@ -373,7 +428,7 @@ static bool rsv_fill (struct rsv_stream *s, uint32_t at, Nui__Local__V1__Reserva
         out->start_us = rsv.spec->start;
         out->end_us = rsv.spec->end == TIME_US_MAX ? 0 : rsv.spec->end;
     }
-    if ((s->only && s->only != s->id[at]) || !touches (&a, s->only_node))
+    if ((s->only && s->only != s->id[at]) || !touches (&a, s->only_node) || !in_partition (s, &a))
         return false;
     struct site_job *job = svc_job (svc, s->id[at]); /* a part's reservation has its job's number */
     if (admin) {
@@ -427,8 +482,12 @@ void admin_reservations (void *self, struct rpccall *call, const ProtobufCMessag
     uint64_t core = *r->name ? resv_core (svc, r->name) : 0;
     if (*r->name && !core)
         rc = admin_job (svc, &caller, r->name, ADMIN_INFO, &rec, &live, &err);
-    if (rc == 0 && *r->node && !(node = node_named (svc, r->node, &err)))
+    uint32_t partition = 0;
+    bool nowhere = strcmp (r->node, global_node) == 0; /* no reservation holds what floats */
+    if (rc == 0 && *r->node && !nowhere && !(node = node_named (svc, r->node, &err)))
         rc = err.code;
+    if (rc == 0)
+        rc = admin_partition (svc, r->partition, &partition, &err);
     if (rc != 0) {
         store_job_free (&rec);
         rpccall_fail (call, &err);
@@ -441,8 +500,10 @@ void admin_reservations (void *self, struct rpccall *call, const ProtobufCMessag
     s->caller = caller;
     s->nodes = r->nodes;
     s->only_node = node ? node->id.v : UINT32_MAX;
+    s->partition = partition;
     s->only = core ? core : rec.number;
     store_job_free (&rec);
-    rsv_gather (svc, s);
+    if (!nowhere)
+        rsv_gather (svc, s);
     admin_stream_start (svc, call, &s->base);
 }

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "local/core/explain.h"
 #include "local/svc/admin/admin.h"
@@ -18,6 +19,8 @@ struct queue_stream {
     struct admin_stream base;
     struct admin_caller caller;
     char user[STORE_NAME_MAX];
+    enum admin_limit_level level;
+    uint32_t partition; /* 0: any */
     Nui__Local__V1__QueueSection section;
     struct job_id *id;
     uint32_t count, at, hidden;
@@ -36,6 +39,16 @@ static const char *state_name (enum store_job_state state)
     static const char *const name[] = {"Unknown",   "Idle",   "Reserved",  "Starting", "Running",
                                        "Completed", "Failed", "Cancelled", "Timeout",  "Refused"};
     return (unsigned)state < sizeof name / sizeof *name ? name[state] : name[0];
+}
+
+char **admin_hold_names (uint32_t holds, struct arena *arena, size_t *count)
+{
+    static const char *const name[] = {"User", "System", "Batch", "Dependency", "Token"};
+    char **list = arena_array (arena, 5, sizeof *list);
+    for (uint32_t i = 0; i < 5; i++)
+        if (holds >> i & 1)
+            list[(*count)++] = (char *)name[i];
+    return list;
 }
 
 /* Could it start if only there were room? */
@@ -65,14 +78,28 @@ static bool reason_blocks (const struct site_job *job, const struct job_view *vi
     }
 }
 
-/* A soft limit alone does not block: idle resources may still be given to the job. */
+int admin_limit_level (const char *text, enum admin_limit_level *out, struct err *err)
+{
+    static const char *const name[] = {"", "HARD", "SOFT", "OFF"};
+    for (int i = 0; i < 4; i++)
+        if (strcasecmp (text, name[i]) == 0) {
+            *out = (enum admin_limit_level)i;
+            return 0;
+        }
+    return err_set (err, ERR_INVALID, "policy level '%.20s': wanted HARD, SOFT or OFF", text);
+}
+
+/* A soft limit alone does not block, unless it is asked for: idle resources may still be given to the job. */
 static bool limit_blocks (struct svc *svc, const struct site_job *job, const struct reason *reason,
-                          time_us now, struct arena *arena, Nui__Local__V1__QueueJob *out)
+                          enum admin_limit_level level, time_us now, struct arena *arena,
+                          Nui__Local__V1__QueueJob *out)
 {
     struct explained_limit hit;
     char text[LIMITS_TEXT_MAX];
-    if (reason->code != REASON_LIMIT_ACTIVE ||
-        !explain_limit (svc->cluster, (struct job_id){job->rec.number}, LIMIT_HARD, now, &hit))
+    enum limit_level as = level == ADMIN_LIMITS_SOFT ? LIMIT_SOFT : LIMIT_HARD;
+    if (level == ADMIN_LIMITS_OFF ||
+        (reason->code != REASON_LIMIT_ACTIVE && level != ADMIN_LIMITS_SOFT) ||
+        !explain_limit (svc->cluster, (struct job_id){job->rec.number}, as, now, &hit))
         return false;
     limits_violation_text (&hit.violation, "", svc->names, text, sizeof text);
     const char *sentence = strstr (text, "violates");
@@ -100,13 +127,15 @@ static char *first_host (struct arena *arena, const char *placement)
 }
 
 static void row_waiting (struct svc *svc, struct site_job *job, const struct job_view *view,
-                         time_us now, struct arena *arena, Nui__Local__V1__QueueJob *out)
+                         enum admin_limit_level level, time_us now, struct arena *arena,
+                         Nui__Local__V1__QueueJob *out)
 {
     char text[512];
     out->section = NUI__LOCAL__V1__QUEUE_SECTION__SECTION_IDLE;
     if (view->reserved_start != TIME_US_NONE)
         out->reserved_us = view->reserved_start;
-    bool limit = limit_blocks (svc, job, &view->reason, now, arena, out);
+    out->holds = admin_hold_names (view->spec->holds, arena, &out->n_holds);
+    bool limit = limit_blocks (svc, job, &view->reason, level, now, arena, out);
     if (!limit && !reason_blocks (job, view, now))
         return;
     out->section = NUI__LOCAL__V1__QUEUE_SECTION__SECTION_BLOCKED;
@@ -129,8 +158,18 @@ static bool preemptible (const struct svc *svc, const struct site_job *job, bool
             (backfilled && svc->settings->policy->backfill_policy == BACKFILL_PREEMPT));
 }
 
-void admin_queue_row (struct svc *svc, struct site_job *job, time_us now, struct arena *arena,
-                      Nui__Local__V1__QueueJob *out)
+/* That of its first node; a job is in one, unless its QoS lets it span. */
+static uint32_t partition_of (struct svc *svc, const struct job_view *view)
+{
+    struct node_view node;
+    return view->allocation.count > 0 &&
+                   cluster_node_get (svc->cluster, view->allocation.item[0].node, &node, NULL) == 0
+               ? node.spec.partition
+               : 0;
+}
+
+void admin_queue_row (struct svc *svc, struct site_job *job, enum admin_limit_level level,
+                      time_us now, struct arena *arena, Nui__Local__V1__QueueJob *out)
 {
     char id[SITE_ID_MAX];
     struct job_view view;
@@ -165,13 +204,16 @@ void admin_queue_row (struct svc *svc, struct site_job *job, time_us now, struct
         out->host = first_host (arena, rec->placement);
         out->backfilled = core && view.backfilled;
         out->preemptible = preemptible (svc, job, out->backfilled);
+        uint32_t partition = core ? partition_of (svc, &view) : 0;
+        if (partition)
+            out->partition = (char *)strtab_name (svc->names->partition, partition - 1);
         if (rec->suspended_at)
             out->state = (char *)"Suspended";
         out->end_us = core && view.state != JOB_IDLE ? view.limit_end
                       : rec->start                   ? rec->start + rec->walltime
                                                      : 0;
     } else if (core) {
-        row_waiting (svc, job, &view, now, arena, out);
+        row_waiting (svc, job, &view, level, now, arena, out);
     } else { /* a co-allocated part, which waits for its moment */
         out->section = NUI__LOCAL__V1__QUEUE_SECTION__SECTION_IDLE;
         out->reserved_us = rec->launch_at ? rec->launch_at
@@ -191,11 +233,12 @@ static void totals_fill (struct svc *svc, Nui__Local__V1__QueueTotals *out)
         struct node_view view;
         if (cluster_node_get (svc->cluster, (struct node_id){n}, &view, NULL) != 0)
             continue;
-        if (view.state == NODE_UP) {
-            out->procs += (uint32_t)view.spec.configured.v[RES_PROCS];
-            out->nodes++;
-        }
-        out->procs_active += (uint32_t)view.dedicated.v[RES_PROCS];
+        /* What runs on a node that is drained counts as there: never more in use than there is. */
+        int32_t all = view.spec.configured.v[RES_PROCS], used = view.dedicated.v[RES_PROCS];
+        used = used < all ? used : all; /* NODEAVAILABILITYPOLICY UTILIZED gives some twice */
+        out->procs += (uint32_t)(view.state == NODE_UP ? all : used);
+        out->nodes += view.state == NODE_UP || view.job_count > 0;
+        out->procs_active += (uint32_t)used;
         out->nodes_active += view.job_count > 0;
     }
 }
@@ -217,6 +260,25 @@ static void needs_fill (struct svc *svc, const struct site_job *job, Nui__Local_
             row->features[row->n_features++] = (char *)strtab_name (svc->features, i);
 }
 
+/* It runs there; or it waits, and may. */
+static bool in_partition (struct svc *svc, const struct site_job *job, uint32_t partition)
+{
+    struct job_view view;
+    uint32_t at;
+    bool none = false;
+    if (!job->in_cluster ||
+        cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &view, NULL) != 0)
+        return false;
+    if (view.state != JOB_IDLE)
+        return (at = partition_of (svc, &view)) == 0 || at == partition;
+    for (uint32_t r = 0; r < view.spec->req_count; r++)
+        if (view.spec->req[r].partition != PARTITION_ANY &&
+            view.spec->req[r].partition != partition)
+            return false;
+    uint64_t may = policy_partitions (svc->settings->policy, job->cred, &at, &none);
+    return !none && (may == 0 || (may & partition_bit (partition)));
+}
+
 /* The job's row, or NULL: gone, not asked for, or not the caller's to see. */
 static Nui__Local__V1__QueueJob *row_wanted (struct queue_stream *s, struct job_id id, time_us now)
 {
@@ -229,8 +291,10 @@ static Nui__Local__V1__QueueJob *row_wanted (struct queue_stream *s, struct job_
     }
     if (*s->user && strcmp (s->user, job->rec.local_account) != 0)
         return NULL;
+    if (s->partition && !in_partition (s->base.svc, job, s->partition))
+        return NULL;
     Nui__Local__V1__QueueJob *row = arena_new (s->base.svc->call_arena, Nui__Local__V1__QueueJob);
-    admin_queue_row (s->base.svc, job, now, s->base.svc->call_arena, row);
+    admin_queue_row (s->base.svc, job, s->level, now, s->base.svc->call_arena, row);
     if (s->needs)
         needs_fill (s->base.svc, job, row);
     return s->section && row->section != s->section ? NULL : row;
@@ -292,6 +356,12 @@ void admin_queue (void *self, struct rpccall *call, const ProtobufCMessage *requ
         rc = err_set (&err, ERR_DENIED,
                       "you may see your own jobs only; those of %s are for ADMIN%d", r->user,
                       ADMIN_INFO);
+    enum admin_limit_level level = ADMIN_LIMITS_AS_THEY_ARE;
+    uint32_t partition = 0;
+    if (rc == 0)
+        rc = admin_limit_level (r->level, &level, &err);
+    if (rc == 0)
+        rc = admin_partition (svc, r->partition, &partition, &err);
     struct queue_stream *s = rc == 0 ? calloc (1, sizeof *s) : NULL;
     if (!s) {
         if (rc == 0)
@@ -304,6 +374,8 @@ void admin_queue (void *self, struct rpccall *call, const ProtobufCMessage *requ
     s->caller = caller;
     s->section = r->section;
     s->needs = r->needs;
+    s->level = level;
+    s->partition = partition;
     snprintf (s->user, sizeof s->user, "%s", r->user);
     jobs_gather (svc, s);
     admin_stream_start (svc, call, &s->base);

@@ -37,11 +37,40 @@ static int creds_of (struct svc *svc, const struct admin_caller *caller,
     int rc = 0;
     for (int k = 0; rc == 0 && k < CRED_KINDS; k++)
         rc = cred_of (svc, (enum cred_kind)k, name[k], &cred[k], err);
-    if (mine && *caller->login) { /* one who never had a job here has no number yet */
+    if (mine && !r->everybody &&
+        *caller->login) { /* one who never had a job here has no number yet */
         uint32_t known = strtab_find (svc->names->tab[CRED_USER], caller->login);
         cred[CRED_USER] = known == STRTAB_NONE ? CRED_DEFAULT : known;
     }
     return rc;
+}
+
+static const char *const comparisons[] = {">=", ">", "==", "<=", "<"};
+
+static int memory_compare (const char *sign)
+{
+    for (int i = 0; i < 5; i++)
+        if (strcmp (*sign ? sign : ">=", comparisons[i]) == 0)
+            return i;
+    return -1;
+}
+
+static bool memory_fits (const Nui__Local__V1__WindowsRequest *r, int64_t have_mb)
+{
+    if (r->memory_mb <= 0)
+        return true;
+    switch (memory_compare (r->memory_is)) {
+    case 0:
+        return have_mb >= r->memory_mb;
+    case 1:
+        return have_mb > r->memory_mb;
+    case 2:
+        return have_mb == r->memory_mb;
+    case 3:
+        return have_mb <= r->memory_mb;
+    default:
+        return have_mb < r->memory_mb;
+    }
 }
 
 /* The nodes that a question is about; NULL: all. ERR_NOT_FOUND for a name that none has. */
@@ -49,15 +78,15 @@ static int nodes_of (struct svc *svc, const Nui__Local__V1__WindowsRequest *r,
                      struct allocation **out, struct err *err)
 {
     struct features wanted = {{0}};
-    uint32_t partition = STRTAB_NONE;
+    uint32_t partition = 0;
     struct node_view view;
     *out = NULL;
-    if (!*r->partition && r->n_features == 0 && r->memory_mb <= 0)
+    if (memory_compare (r->memory_is) < 0)
+        return err_set (err, ERR_INVALID, "memory '%.8s': wanted >=, >, ==, <= or <", r->memory_is);
+    if (admin_partition (svc, r->partition, &partition, err) != 0)
+        return err->code;
+    if (!partition && r->n_features == 0 && r->memory_mb <= 0)
         return 0;
-    if (*r->partition &&
-        (partition = strtab_find (svc->names->partition, r->partition)) == STRTAB_NONE)
-        return err_set (err, ERR_NOT_FOUND, "site %s has no partition %.63s", svc->site,
-                        r->partition);
     for (size_t i = 0; i < r->n_features; i++) {
         uint32_t f = strtab_find (svc->features, r->features[i]);
         if (f >= FEATURES_MAX)
@@ -69,8 +98,8 @@ static int nodes_of (struct svc *svc, const Nui__Local__V1__WindowsRequest *r,
     a->item = arena_array (svc->call_arena, svc->node_count + 1, sizeof *a->item);
     for (uint32_t n = 0; n < svc->node_count; n++) {
         bool fits = cluster_node_get (svc->cluster, (struct node_id){n}, &view, NULL) == 0 &&
-                    view.spec.configured.v[RES_MEM_MB] >= r->memory_mb &&
-                    (partition == STRTAB_NONE || view.spec.partition == partition + 1);
+                    memory_fits (r, view.spec.configured.v[RES_MEM_MB]) &&
+                    (!partition || view.spec.partition == partition);
         for (uint32_t w = 0; fits && w < FEATURES_MAX / 64; w++)
             fits = (wanted.word[w] & ~view.spec.features.word[w]) == 0;
         if (fits)
@@ -98,7 +127,7 @@ static int windows_fill (struct svc *svc, const uint32_t cred[CRED_KINDS],
         return rc;
     reply->windows = arena_array (svc->call_arena, count + 1, sizeof *reply->windows);
     for (uint32_t i = 0; i < count; i++) {
-        if (list[i].length < least || list[i].nodes < r->nodes)
+        if (list[i].length < least || list[i].nodes < r->nodes || list[i].procs < r->procs)
             continue;
         Nui__Local__V1__Window *w = arena_new (svc->call_arena, Nui__Local__V1__Window);
         nui__local__v1__window__init (w);
@@ -124,10 +153,10 @@ void admin_windows (void *self, struct rpccall *call, const ProtobufCMessage *re
     reply.now_us = svc_now (svc);
     int rc = creds_of (svc, &caller, r, cred, &err);
     if (rc == 0) {
-        reply.user = *r->user ? r->user : caller.login;
+        reply.user = *r->user ? r->user : r->everybody ? (char *)"" : caller.login;
         reply.group = *r->group ? r->group : (char *)"";
         reply.partition = r->partition;
-        if (explain_cred_limit (svc->cluster, cred, reply.now_us, &hit))
+        if (!r->everybody && explain_cred_limit (svc->cluster, cred, reply.now_us, &hit))
             reply.limit = admin_limit (svc, "", &hit, svc->call_arena);
         else
             rc = windows_fill (svc, cred, r, reply.now_us, &reply, &err);
@@ -185,12 +214,7 @@ static int start_of_job (struct svc *svc, const struct site_job *job,
                                  : reason_text (&view.reason, svc->names, text, sizeof text));
         return 0;
     }
-    if (job->not_before != TIME_US_NONE && job->not_before > query.from)
-        query.from = job->not_before;
-    if (job->rec.deferred_until > query.from)
-        query.from = job->rec.deferred_until;
-    if (job->data_at > query.from)
-        query.from = job->data_at;
+    query.from = jobs_startable (svc, job, now);
     return earliest (svc, &query, reply, err);
 }
 

@@ -454,14 +454,13 @@ static void estimate_fill (struct svc *svc, const struct site_job *job,
     struct who who;
     struct query query = svc_query_of (svc, job, now, TIME_US_MAX, true, &who);
     struct slot slot;
+    struct job_view view;
     if (job->rec.state != STORE_JOB_QUEUED || info->start_estimate_us)
         return;
-    if (job->not_before != TIME_US_NONE && job->not_before > query.from)
-        query.from = job->not_before;
-    if (job->rec.deferred_until > query.from)
-        query.from = job->rec.deferred_until;
-    if (job->data_at > query.from)
-        query.from = job->data_at;
+    if (cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &view, NULL) == 0 &&
+        jobs_never (job, &view))
+        return;
+    query.from = jobs_startable (svc, job, now);
     if (query_earliest (svc->cluster, &query, now, svc->call_arena, &slot, NULL) == 0 &&
         slot.start != TIME_US_NONE)
         info->start_estimate_us = slot.start;

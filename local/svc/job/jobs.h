@@ -36,6 +36,9 @@ void jobs_reason (struct arena *arena, const char *code, const char *text,
                   Nui__Common__V1__Reason **out);
 /* Does a rule forbid it for good, as things stand, so that no start may be told? */
 bool jobs_never (const struct site_job *job, const struct job_view *view);
+/* The first moment at which nothing but want of room may keep a waiting job: its date, deferral and files, and the HARD
+ * limit in its way as far as that will clear by itself. */
+time_us jobs_startable (struct svc *svc, const struct site_job *job, time_us now);
 /* What this service knows better than the core why a job waits: put off or held for a failure, waits for
  * others. False: what the core says. */
 bool jobs_own_reason (struct svc *svc, const struct site_job *job, const struct job_view *view,

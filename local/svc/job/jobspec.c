@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "local/core/explain.h"
 #include "local/svc/files/staging.h"
 #include "local/svc/grid/grid.h"
 #include "local/svc/job.h"
@@ -43,9 +44,45 @@ static uint32_t cred_number (struct svc *svc, enum cred_kind kind, const char *n
     return name && *name ? strtab_intern (svc->names->tab[kind], name) : CRED_NONE;
 }
 
-/* Credentials as Maui has them: user and group are those of the mapped account. */
+/* A class or QoS that neither the configuration nor the resource manager nor anything else here has ever named: mostly
+ * mistyped. A site that names no class takes any. */
+static bool names_known (struct svc *svc, struct jobspec *spec)
+{
+    const Nui__Common__V1__Component *c = spec->component;
+    const struct policy *p = svc->settings->policy;
+    bool classes = p->cred_count[CRED_CLASS] > 1 || strtab_count (svc->place.class) > 0;
+    const char *what = NULL, *name = NULL;
+    if (*c->qos && strtab_find (svc->names->tab[CRED_QOS], c->qos) == STRTAB_NONE)
+        what = "QoS", name = c->qos;
+    if (*c->class_ && classes &&
+        strtab_find (svc->names->tab[CRED_CLASS], c->class_) == STRTAB_NONE &&
+        strtab_find (svc->place.class, c->class_) == STRTAB_NONE)
+        what = "class", name = c->class_;
+    if (!what || spec->taken || spec->native)
+        return true;
+    spec->never_fits = true;
+    text_printf (spec->never_text, sizeof spec->never_text, "site %s has no %s %.63s", svc->site,
+                 what, name);
+    return false;
+}
+
+/* What no policy would ever let start. */
+static void policy_never (struct svc *svc, struct jobspec *spec)
+{
+    struct reason why;
+    if (spec->taken || spec->native || spec->never_fits ||
+        !explain_never (svc->cluster, spec->cred, spec->reqs, spec->req_count, spec->walltime,
+                        &why))
+        return;
+    spec->never_fits = true;
+    reason_text (&why, svc->names, spec->never_text, sizeof spec->never_text);
+}
+
+/* Credentials as Maui has them: user and group are those of the mapped account. A name that is not known leaves nothing
+ * behind. */
 static void creds (struct svc *svc, struct jobspec *spec)
 {
+    bool known = names_known (svc, spec);
     char buf[4096];
     struct passwd pw, *found = NULL;
     struct group gr, *group = NULL;
@@ -59,8 +96,8 @@ static void creds (struct svc *svc, struct jobspec *spec)
             spec->cred[CRED_GROUP] = cred_number (svc, CRED_GROUP, group->gr_name);
     }
     spec->cred[CRED_ACCOUNT] = cred_number (svc, CRED_ACCOUNT, spec->job->account);
-    spec->cred[CRED_CLASS] = cred_number (svc, CRED_CLASS, spec->component->class_);
-    const char *qos = spec->component->qos;
+    spec->cred[CRED_CLASS] = cred_number (svc, CRED_CLASS, known ? spec->component->class_ : "");
+    const char *qos = known ? spec->component->qos : "";
     const struct settings_grid *grid =
         *spec->meta ? settings_grid_of (svc->settings, spec->meta) : NULL;
     if (!*qos && grid && grid->qos_default)
@@ -312,6 +349,8 @@ static int component_convert (struct svc *svc, struct jobspec *spec, struct err 
     if (rc == 0 && spec->cred[CRED_CLASS] != CRED_NONE) /* it may be new here */
         rc = place_class (&svc->place, svc->settings->policy, spec->cred[CRED_CLASS], svc_now (svc),
                           err);
+    if (rc == 0)
+        policy_never (svc, spec);
     return rc;
 }
 
@@ -538,7 +577,7 @@ int jobspec_load (struct svc *svc, const struct store_job *rec, struct jobspec *
 int jobspec_unsigned (struct svc *svc, Nui__Common__V1__Job *job, const char *local_account,
                       struct jobspec *out, struct err *err)
 {
-    *out = (struct jobspec){.job = job, .meta = ""};
+    *out = (struct jobspec){.job = job, .meta = "", .native = true};
     snprintf (out->submitter, sizeof out->submitter, "%s", job->submitter);
     snprintf (out->local_account, sizeof out->local_account, "%s", local_account);
     int rc = component_find (out, job->components[0]->name, 0, err);

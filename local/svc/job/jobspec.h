@@ -27,6 +27,7 @@ struct jobspec {
     duration_us walltime;
     uint32_t core_flags; /* enum job_flag */
     bool taken;          /* by this site, before */
+    bool native;         /* the resource manager took it: its names are not ours to judge */
     char **grid_licence; /* names that the metascheduler counts; the request's */
     size_t grid_licence_count;
     bool never_fits; /* a feature or resource that no node has */

@@ -2,6 +2,7 @@
  * for a failure, waits for others or for its files). It decides nothing. */
 #include <string.h>
 
+#include "local/core/explain.h"
 #include "local/svc/files/staging.h"
 #include "local/svc/job.h"
 #include "local/svc/job/jobs.h"
@@ -43,6 +44,23 @@ bool jobs_own_reason (struct svc *svc, const struct site_job *job, const struct 
         return false;
     jobs_reason (arena, job->rec.reason_code, job->rec.reason_text, out);
     return true;
+}
+
+time_us jobs_startable (struct svc *svc, const struct site_job *job, time_us now)
+{
+    struct explained_limit hit;
+    time_us from = now;
+    if (job->not_before != TIME_US_NONE && job->not_before > from)
+        from = job->not_before;
+    if (job->rec.deferred_until > from)
+        from = job->rec.deferred_until;
+    if (job->data_at > from)
+        from = job->data_at;
+    if (job->in_cluster &&
+        explain_limit (svc->cluster, (struct job_id){job->rec.number}, LIMIT_HARD, now, &hit) &&
+        hit.clears != TIME_US_NONE && hit.clears > from)
+        from = hit.clears;
+    return from;
 }
 
 bool jobs_never (const struct site_job *job, const struct job_view *view)

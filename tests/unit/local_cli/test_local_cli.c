@@ -159,7 +159,7 @@ static void showq_as_maui (enum queue_view view, const char *name, const char *u
     struct queue q;
     struct strbuf out = STRBUF_INIT;
     queue_make (&q);
-    queue_text (&q, view, false, &out);
+    queue_text (&q, view, false, false, &out);
     same_as (name, strbuf_text (&out), unknown);
     strbuf_free (&out);
     arena_destroy (q.arena);
@@ -196,10 +196,10 @@ static void showq_rows_only_and_hidden (void **state)
     (void)state;
     queue_make (&q);
     q.hidden = 3;
-    queue_text (&q, QUEUE_ALL, false, &out);
+    queue_text (&q, QUEUE_ALL, false, false, &out);
     assert_non_null (strstr (strbuf_text (&out), "\n3 jobs of other people are not shown"));
     strbuf_clear (&out);
-    queue_text (&q, QUEUE_WAITING, true, &out);
+    queue_text (&q, QUEUE_WAITING, false, true, &out);
     assert_memory_equal (strbuf_text (&out), "              1030*        198", 30);
     assert_null (strstr (strbuf_text (&out), "Jobs:"));
     strbuf_free (&out);
@@ -299,7 +299,7 @@ static void showres (void **state)
     struct strbuf out = STRBUF_INIT;
     (void)state;
     rsv_make (&r, held, sizeof held / sizeof *held);
-    showres_text (&r, false, false, &out);
+    showres_text (&r, (struct showres_look){0}, &out);
     same_as ("showres.txt", strbuf_text (&out), NULL);
     strbuf_free (&out);
     reservations_free (&r);
@@ -320,7 +320,7 @@ static void showres_by_node (void **state)
     r.item[0]->nodes = malloc (sizeof *r.item[0]->nodes);
     r.item[0]->nodes[0] = on;
     r.item[0]->n_nodes = 1;
-    showres_text (&r, true, false, &out);
+    showres_text (&r, (struct showres_look){.nodes = true}, &out);
     char *end = strstr (strbuf_text (&out), "1 nodes reserved");
     assert_non_null (end);
     assert_memory_equal (strbuf_text (&out), want, (size_t)(end - strbuf_text (&out)));

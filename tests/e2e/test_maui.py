@@ -1,0 +1,270 @@
+"""A site that ran Maui: every command and letter of Maui's means what it meant there, and what reads Maui's output
+reads this one. One simulation that stands still, asked through the real client."""
+import re
+
+from fixture import main
+from onesite import SiteCase
+from test_simulation import BEGIN, trace_job
+
+# Eight processors on four nodes in two partitions; classes and QoS are named, a licence floats.
+CONFIG = """NODECFG[n[1-2]] PROCS=2 MEM=1024 PARTITION=east
+NODECFG[n3] PROCS=2 MEM=4096 PARTITION=west
+NODECFG[n4] PROCS=2 MEM=2048 PARTITION=west FEATURES=fast
+NODECFG[GLOBAL] GRES=matlab:5
+SIMJOBSUBMISSIONPOLICY NORMAL
+SIMINITIALQUEUEDEPTH 1
+SIMSTOPITERATION 2
+SIMAUTOSHUTDOWN FALSE
+RMPOLLINTERVAL 60
+NODEALLOCATIONPOLICY FIRSTAVAILABLE
+CLASSCFG[batch] PRIORITY=1
+CLASSCFG[short] MAX.WCLIMIT=1:00:00 MAX.PROC=4
+CLASSCFG[small] MAXPROC=2
+QOSCFG[hi] PRIORITY=10
+USERCFG[DEFAULT] QLIST=hi
+USERCFG[ann] MAXJOB=1,1 FSTARGET=30
+GROUPCFG[grp] MAXJOB=16
+FSPOLICY DEDICATEDPS
+"""
+# ann has n1 for an hour, and MAXJOB keeps her second job; bob has three processors of west for two hours; cat waits for
+# four in one partition: n1 and n2, at three.
+JOBS = (("101", "ann", 2, 3600, "batch"), ("102", "bob", 3, 7200, "batch"), ("103", "ann", 1, 10800, "batch"),
+        ("104", "cat", 4, 3600, "batch"))
+
+
+class Maui(SiteCase):
+    def setUp(self):
+        log = self.state / "log.trace"
+        log.write_text("VERSION 230\n" + "".join(
+            trace_job(n, user, tasks, limit, BEGIN, limit, queue=klass, account="proj")
+            for n, user, tasks, limit, klass in JOBS))
+        self.alpha = self.site(self._testMethodName)
+        self.alpha.write(f"SERVERMODE SIMULATION\nSIMWORKLOADTRACEFILE {log}\n{CONFIG}", gridmap=False)
+        self.alpha.start()
+        self.ok(self.alpha, "schedctl", "--wait")
+
+    def tearDown(self):
+        self.alpha.stop()
+
+    def run_(self, *args):
+        return self.ok(self.alpha, *args)
+
+    def no(self, code, says, *args):
+        self.refused(self.alpha, *args, code=code, says=says)
+
+    def ids(self, *args):
+        """Jobs that a listing of showq names, in its order."""
+        return re.findall(r"^ *alpha\.(\d+)", self.run_(*args), re.M)
+
+    # ---- the queue
+
+    def test_showq(self):
+        self.assertEqual(self.run_("showq", "-a"), self.run_("showq"))
+        self.assertEqual(self.ids("showq"), ["101", "102", "104", "103"])
+        self.assertEqual(self.ids("showq", "-p", "ALL"), ["101", "102", "104", "103"])
+        self.assertEqual(self.ids("showq", "-p", "east"), ["101", "104", "103"], "who waits may come here")
+        self.assertEqual(self.ids("showq", "-r", "-p", "west"), ["102"])
+        self.no(5, "has no partition north", "showq", "-p", "north")
+        self.no(2, "one of -r, -i, -b and -a", "showq", "-a", "-r")
+        plain, verbose = self.run_("showq", "-r").splitlines(), self.run_("showq", "-r", "-v").splitlines()
+        self.assertTrue(verbose[0].startswith(plain[0]) and verbose[0].endswith("ACCOUNT      CLASS      QOS"))
+        for short, long in zip(plain[2:4], verbose[2:4]):
+            self.assertEqual(long, short + "          proj      batch  DEFAULT", "what is cut by column stays")
+        self.assertRegex(plain[2], r"^ +alpha\.101  R eas ")
+        self.assertRegex(plain[3], r"^ +alpha\.102  R wes ")
+        self.assertTrue(self.run_("showq", "-i", "-v").splitlines()[2].endswith("proj      batch  DEFAULT"))
+
+    def test_more_is_never_in_use_than_there_is(self):
+        """A drained node whose job goes on counts with what the job has."""
+        self.run_("mnodectl", "-m", "state=drained", "n1", "n3")
+        text = self.run_("showq")
+        self.assertIn("\n     2 Active Jobs       5 of    8 Processors Active (62.50%)\n", text)
+        self.assertIn("\n                         3 of    4 Nodes Active      (75.00%)\n", text)
+        self.run_("mnodectl", "-m", "state=drained", "n2", "n4")
+        text = self.run_("showq")
+        self.assertIn("\n     2 Active Jobs       5 of    5 Processors Active (100.00%)\n", text)
+        self.assertIn("\n                         3 of    3 Nodes Active      (100.00%)\n", text)
+
+    # ---- one job
+
+    def test_checkjob(self):
+        self.assertEqual(self.run_("checkjob", "-A", "101"),
+                         "NAME=alpha.101;STATE=Running;UNAME=ann;GNAME=grp;ACCOUNT=proj;RCLASS=batch;WCLIMIT=3600;"
+                         f"QUEUETIME={BEGIN};STARTTIME={BEGIN};TASKS=2;NODES=1;QOS=DEFAULT;PRIORITY=1;"
+                         "PARTITION=east;HOLD=;TASKLIST=n1:n1;\n")
+        self.run_("sethold", "-b", "104")
+        self.assertRegex(self.run_("checkjob", "-A", "104"),
+                         r"^NAME=alpha\.104;STATE=Idle;.*;STARTTIME=0;TASKS=4;NODES=0;.*;HOLD=Batch;TASKLIST=;\n$")
+        self.no(2, "-A is a format of its own", "checkjob", "-A", "--json", "101")
+        # -l: which limits count
+        hard = self.run_("checkjob", "-l", "HARD", "103")
+        self.assertIn("PolicyLevel: HARD: job alpha.103 violates active HARD MAXJOB limit of 1 for user ann", hard)
+        self.assertIn("PolicyLevel: soft: job alpha.103 violates active SOFT MAXJOB",
+                      self.run_("checkjob", "-l", "soft", "103"))
+        off = self.run_("checkjob", "-l", "OFF", "103")
+        self.assertIn("PolicyLevel: OFF: no limit keeps job alpha.103", off)
+        self.assertIn("job can run in partition DEFAULT (1 procs available", off)
+        self.no(1, "wanted HARD, SOFT or OFF", "checkjob", "-l", "HALF", "103")
+        # -n: one node's verdict
+        on_one = self.run_("checkjob", "-n", "n2", "103")
+        self.assertIn("\nn2                       rejected : ReserveTime\n", on_one)
+        self.assertNotIn("\nn1 ", on_one)
+        self.no(5, "nothing is known of job alpha.103 on node n9", "checkjob", "-n", "n9", "103")
+        # -r: whether a reservation lets it in
+        self.run_("setres", "-u", "ann", "-n", "keep", "-s", "+9:00:00", "-d", "1:00:00", "n4")
+        self.assertIn("job alpha.103 may use reservation 'keep.0'  (ACL: USER==ann+)\n",
+                      self.run_("checkjob", "-r", "keep.0", "103"))
+        self.assertIn("job alpha.104 may not use reservation 'keep.0'",
+                      self.run_("checkjob", "-r", "keep.0", "104"))
+        self.no(5, "has no reservation gone.0", "checkjob", "-r", "gone.0", "104")
+
+    def test_estimates_wait_for_the_limit(self):
+        """ann's second job has room at once, and may start when her first has ended."""
+        self.assertIn("Earliest start in         00:59:00 on Sun Sep  9 03:00:00", self.run_("showstart", "103"))
+        self.assertIn("Start: expected in 00:59:00 on Sun Sep  9 03:00:00", self.run_("checkjob", "103"))
+
+    def test_refused_at_once(self):
+        """What its class, a limit or a name forbids for ever is said when it comes."""
+        script = self.state / "job.sh"
+        script.write_text("#!/bin/sh\n")
+        for options, says in ((("-q", "short", "-l", "walltime=1:00:01"),
+                               "class short: a wallclock limit of 1:00:01 breaks MAX.WCLIMIT of 1:00:00"),
+                              (("-q", "short", "-l", "procs=5"), "class short: 5 breaks MAX.PROC of 4"),
+                              (("-q", "small", "-l", "procs=3"),
+                               "asks for 3 of active MAXPROC, the limit of class small is 2"),
+                              (("-q", "shrot",), "site alpha has no class shrot"),
+                              (("-q", "shrot",), "site alpha has no class shrot"),  # nor has it by now
+                              (("--qos", "hihi"), "site alpha has no QoS hihi")):
+            limit = () if "walltime" in str(options) else ("-t", "10:00")
+            self.no(1, says, "msub", *options, *limit, script)
+        for options in (("-q", "short"), ("-q", "small"), ("--qos", "hi"), ()):
+            self.run_("msub", *options, "-t", "10:00", script)
+
+    def test_changes(self):
+        self.run_("mjobctl", "-m", "wclimit+=1:00:00", "104")
+        self.assertEqual(self.data(self.alpha, "mjobctl", "-q", "wclimit", "104")[0]["value"], "2:00:00")
+        self.run_("mjobctl", "-m", "wclimit-=30:00", "104")
+        self.assertEqual(self.data(self.alpha, "mjobctl", "-q", "wclimit", "104")[0]["value"], "1:30:00")
+        self.no(1, "is no limit", "mjobctl", "-m", "wclimit-=2:00:00", "104")
+        self.run_("mjobctl", "-m", "hold+=user", "104")
+        self.run_("mjobctl", "-m", "hold=system", "104")
+        self.assertEqual(self.data(self.alpha, "mjobctl", "-q", "holds", "104")[0]["value"], "User,System")
+        self.assertEqual([(r["job_id"], r["user"], r["holds"]) for r in self.data(self.alpha, "showhold")],
+                         [("alpha.104", "cat", "User,System")])
+        self.run_("mjobctl", "-m", "hold-=all", "104")
+        self.assertEqual(self.data(self.alpha, "showhold"), [])
+        self.run_("mjobctl", "-m", "priority+=7", "104")
+        self.assertEqual(self.data(self.alpha, "mjobctl", "-q", "priority", "104")[0]["value"], "8")
+        self.no(2, "only wclimit, priority and hold can be added to", "mjobctl", "-m", "account+=x", "104")
+        self.assertEqual(self.run_("mjobctl", "-q", "diag", "104"), self.run_("checkjob", "-v", "104"))
+        self.no(1, "cannot end by then", "setdeadline", "+1:00:00", "104")
+        self.assertIn("job deadline adjusted", self.run_("setdeadline", "+2:00:00", "104"))
+        self.run_("schedctl", "-S", "45", "--wait")  # 90 minutes are too long by now
+        self.assertIn("it cannot end by its deadline", self.run_("checkjob", "104"))
+
+    def test_runjob(self):
+        self.no(1, "violates active HARD MAXJOB limit", "runjob", "-n", "n2", "103")
+        self.no(1, "job cannot run", "runjob", "-f", "-n", "n1:n3", "103")
+        self.no(5, "has no node n9", "runjob", "-f", "-n", "n9", "103")
+        self.no(5, "has no partition north", "runjob", "-f", "-p", "north", "103")
+        # n2 is promised to cat from three on: -f is past limits, -x past promises as well
+        self.no(1, "job cannot run", "runjob", "-f", "-p", "east", "103")
+        self.run_("runjob", "-x", "-c", "-p", "east", "103")
+        self.assertIn("TASKLIST=n2;", self.run_("checkjob", "-A", "103"))
+        self.run_("runjob", "-s", "103")
+        self.assertIn("STATE=Suspended;", self.run_("checkjob", "-A", "103"))
+        self.no(2, "-s suspends", "runjob", "-s", "-f", "103")
+
+    # ---- nodes and reservations
+
+    def test_nodes(self):
+        self.assertEqual(re.findall(r"checking node (\S+)", self.run_("checknode", "ALL")),
+                         ["n1", "n2", "n3", "n4", "GLOBAL"])
+        self.assertIn("  Job 'alpha.102'(x1)  -00:01:00", self.run_("checknode", "n4"))
+        self.assertIn("Gres:       [matlab 5:5]", self.run_("checknode", "GLOBAL"))
+        script = self.state / "job.sh"
+        script.write_text("#!/bin/sh\n")
+        self.run_("msub", "-t", "10:00", "--licence", "matlab:2", script)
+        self.run_("schedctl", "-S", "--wait")
+        self.assertIn("Gres:       [matlab 3:5]", self.run_("checknode", "GLOBAL"))
+        self.no(5, "has no node LOCAL", "checknode", "LOCAL")
+        self.assertIn("node n1: address 127.0.0.1  priority 0  jobs alpha.101\n", self.run_("diagnose", "-n", "-v"))
+
+    def test_showres(self):
+        self.assertEqual(self.run_("showres", "-s"),
+                         "Job  reservations: 3  active: 2  (3 nodes, 5 procs)\n"
+                         "User reservations: 0  active: 0  (0 nodes, 0 procs)\n")
+        self.run_("setres", "-a", "phys", "-n", "keep", "-s", "+9:00:00", "-d", "1:00:00", "n4")
+        whole, relative = self.run_("showres"), self.run_("showres", "-r")
+        self.assertIn("2001" if "2001" in whole else "Sun Sep  9", whole)
+        self.assertNotIn("Sun Sep", relative)
+        self.assertEqual(len(whole.splitlines()), len(relative.splitlines()))
+        lines = self.run_("showres", "-n", "-g").splitlines()
+        self.assertEqual([line.split()[0] for line in lines], ["n1", "n1", "n2", "n3", "n4", "n4"], lines)
+        self.assertEqual(re.findall(r"^(\S+\.\d+) ", self.run_("showres", "-p", "west"), re.M),
+                         ["alpha.102", "keep.0"])
+        self.assertIn("    ACL: ACCOUNT==phys+\n", self.run_("showres", "-v", "keep.0"))
+        self.no(2, "-g goes with -n", "showres", "-g")
+        self.no(2, "-s is sums alone", "showres", "-s", "-n")
+
+    def test_mrsvctl(self):
+        self.assertIn("reservation 'cat.0' created on 1 node (2 tasks)",
+                      self.run_("mrsvctl", "-c", "-a", "USER==cat,CLASS==batch", "-h", "n4", "-s", "+9:00:00", "-d", "1:00:00"))
+        self.run_("mrsvctl", "-c", "-a", "DURATION<=0:30:00", "-n", "brief", "-t", "1", "-s", "+9:00:00", "-d", "1:00:00")
+        self.assertEqual(self.run_("mrsvctl", "-l"), self.run_("showres"))
+        self.assertEqual(self.run_("mrsvctl", "-q", "ALL"), self.run_("diagnose", "-r"))
+        self.assertIn("ACL: USER==cat+ CLASS==batch+", self.run_("mrsvctl", "-q", "cat.0"))
+        self.assertIn("ACL: DURATION<=00:30:00+", self.run_("mrsvctl", "-q", "brief.0"))
+        self.no(2, "say -h HOSTS or -t TASKS", "mrsvctl", "-c", "-a", "USER==cat")
+        self.no(2, "wanted USER==NAME", "mrsvctl", "-c", "-a", "HAT==cat", "-t", "1")
+        self.run_("mrsvctl", "-r", "cat.0", "brief.0")
+        self.assertEqual(self.run_("showres", "-s").splitlines()[1], "User reservations: 0  active: 0  (0 nodes, 0 procs)")
+
+    def test_showbf(self):
+        """n2 and one processor of n4 are free; ann has all that she may have."""
+        self.assertIn("no procs available\n(job  violates active HARD MAXJOB", self.run_("showbf", "-u", "ann"))
+        every = self.run_("showbf", "-A")
+        self.assertIn("(user: '[ALL]' group: '[ALL]' partition: ALL)", every)
+        self.assertIn("  3 procs available for      00:59:00\n", every)
+        self.assertEqual(self.run_("showbf", "-p", "ALL"), self.run_("showbf"))
+        self.assertNotIn("  1 proc ", self.run_("showbf", "-r", "2"))
+        self.assertIn("  1 proc available with no timelimit\n", self.run_("showbf", "-m", "==2048"))
+        self.assertIn("no procs available\n", self.run_("showbf", "-m", ">4096"))
+        self.assertIn("  2 procs available for      00:59:00\n", self.run_("showbf", "-m", "<2048"))
+        self.assertEqual(self.run_("showbf", "-S", "--noheader").splitlines(),
+                         ["n2                      2     1024        0        0         00:59:00",
+                          "n4                      1     2048        0        0         INFINITY"])
+        self.assertEqual([line.split()[0] for line in self.run_("showbf", "-M", "--noheader").splitlines()],
+                         ["n4", "n2"], "the one with more memory first")
+        self.assertEqual(len(self.run_("showbf", "-S", "-d", "2:00:00", "--noheader").splitlines()), 1)
+        self.assertEqual(len(self.run_("showbf", "-S", "-f", "fast", "--noheader").splitlines()), 1)
+        self.no(2, "-A is for everybody", "showbf", "-A", "-u", "ann")
+
+    # ---- the scheduler
+
+    def test_parameters(self):
+        self.assertEqual(self.run_("schedctl", "-l"), self.run_("showconfig"))
+        self.assertEqual(self.run_("schedctl", "-l", "reservationdepth"), "RESERVATIONDEPTH[0]               1\n")
+        self.run_("schedctl", "-m", "RESERVATIONDEPTH[0] 2")
+        self.assertEqual(self.run_("schedctl", "-l", "RESERVATIONDEPTH"), "RESERVATIONDEPTH[0]               2\n")
+        self.no(5, "there is no parameter NONESUCH", "schedctl", "-l", "NONESUCH")
+        self.no(2, "name a parameter and its value", "schedctl", "-m", "LOGLEVEL")
+
+    def test_reports(self):
+        self.assertEqual(self.run_("showstats", "-S"), self.run_("diagnose", "-S"))
+        self.assertEqual(self.run_("showstats", "-d"), self.run_("profiler", "-p", "day"))
+        self.assertEqual(self.run_("showstats", "-f"), self.run_("diagnose", "-f"))
+        self.assertEqual(self.run_("showstats", "-f", "AVGXFACTOR"), self.run_("showgrid", "AVGXFACTOR"))
+        self.assertEqual(self.run_("mdiag", "-j"), self.run_("diagnose", "-j"))
+        self.assertIn("job alpha.103 violates active SOFT MAXJOB limit of 1",
+                      self.run_("diagnose", "-q", "-l", "SOFT"))
+        self.assertNotIn("job alpha", self.run_("diagnose", "-q", "-l", "OFF"))
+        self.assertIn("job alpha.103: priority 1  (PolicyViolation)", self.run_("diagnose", "-j", "-v"))
+        self.assertIn("job alpha.104\nComponent ", self.run_("diagnose", "-p", "-v"))
+        self.assertIn("this site is alone", self.run_("diagnose", "-G"))
+        self.no(2, "-l goes with -q and -j", "diagnose", "-n", "-l", "SOFT")
+        self.no(2, "-v goes with -p, -q, -j and -n", "diagnose", "-t", "-v")
+
+
+if __name__ == "__main__":
+    main()
