@@ -22,6 +22,7 @@ setqos hi alpha.7
 changeparam USERCFG[ann] PRIORITY=7
 mnodectl -m features=tape n2
 mjobctl -m wclimit=2:00:00 alpha.7
+setdeadline +30:00:00 alpha.7
 schedctl -S --wait
 """
 SHOWN = """
@@ -87,6 +88,33 @@ diagnose -S
 diagnose -t
 diagnose -u
 mjobctl -q priority alpha.5 alpha.7
+showq -v
+showq -r -v -p DEFAULT
+showhold
+showres -r
+showres -s
+showres -v
+showres -n -g
+showbf -S
+showbf -A
+checkjob -A alpha.3
+checkjob -A alpha.6
+checkjob -l SOFT alpha.5
+checkjob -r bench.0 alpha.5
+checkjob -n n1 alpha.5
+diagnose -j -v
+diagnose -q -l SOFT
+diagnose -n -v
+diagnose -p -v
+diagnose -G
+mdiag -j alpha.5
+mrsvctl -l
+mrsvctl -q bench.0
+showstats -d
+showstats -f
+schedctl -l RESERVATIONDEPTH
+mjobctl -q diag alpha.5
+checknode GLOBAL
 profiler
 profiler -p user
 profiler -m JOBCOUNT
