@@ -1,7 +1,11 @@
 """A site that ran Maui: every command and letter of Maui's means what it meant there, and what reads Maui's output
 reads this one. One simulation that stands still, asked through the real client."""
+import os
 import re
+import unittest
+from pathlib import Path
 
+import mauireaders as readers
 from fixture import main
 from onesite import SiteCase
 from test_simulation import BEGIN, trace_job
@@ -264,6 +268,63 @@ class Maui(SiteCase):
         self.assertIn("this site is alone", self.run_("diagnose", "-G"))
         self.no(2, "-l goes with -q and -j", "diagnose", "-n", "-l", "SOFT")
         self.no(2, "-v goes with -p, -q, -j and -n", "diagnose", "-t", "-v")
+
+
+    def test_who_reads_maui_reads_this(self):
+        """The readers are held against Maui's own output by the next test."""
+        told = readers.information_provider(self.run_("showq"), self.run_("diagnose", "-g"))
+        self.assertEqual(told, {
+            "jobs": [("alpha.101", "ACTIVE", "Running", 2, 3540, BEGIN), ("alpha.102", "ACTIVE", "Running", 3, 7140, BEGIN),
+                     ("alpha.104", "IDLE", "Idle", 4, 3600, BEGIN), ("alpha.103", "BLOCKED", "Idle", 1, 10800, BEGIN)],
+            "running": {"ann": 1, "bob": 1}, "waiting": {"cat": 1, "ann": 1}, "limit": {"DEFAULT": None, "grp": 16},
+            "active": 2, "used": 5, "procs": 8, "total": 4})
+        job = readers.JobWatcher(self.run_("checkjob", "102"))
+        self.assertEqual((job.state, job.used, job.limit, job.tasks, job.nodes, job.start, job.holds, job.why),
+                         ("Running", 60, 7200, 3, {"n3": 2, "n4": 1}, "Sun Sep  9 02:00:00", [], None))
+        self.assertEqual(job.creds, {"user": "bob", "group": "grp", "account": "proj", "class": "batch", "qos": "DEFAULT"})
+        job = readers.JobWatcher(self.run_("checkjob", "103"))
+        self.assertEqual((job.state, job.nodes, job.priority), ("Idle", {}, 1))
+        self.assertIn("violates active HARD MAXJOB limit of 1 for user ann", job.why)
+        self.run_("sethold", "-u", "104")
+        self.assertEqual(readers.JobWatcher(self.run_("checkjob", "104")).holds, ["User"])
+        said = readers.attributes(self.run_("checkjob", "-A", "102"))
+        self.assertEqual((said["NAME"], said["STATE"], said["UNAME"], said["RCLASS"], int(said["WCLIMIT"]),
+                          int(said["STARTTIME"]), int(said["TASKS"])),
+                         ("alpha.102", "Running", "bob", "batch", 7200, BEGIN, 3))
+        self.assertEqual(readers.nodes_of(self.run_("diagnose", "-n")),
+                         {"n1": ("Busy", 0, 2, 1024, 1024), "n2": ("Idle", 2, 2, 1024, 1024),
+                          "n3": ("Busy", 0, 2, 4096, 4096), "n4": ("Running", 1, 2, 2048, 2048)})
+        self.assertEqual(readers.jobs_of(self.run_("diagnose", "-j"))["alpha.101"],
+                         ("Running", 2, 3600, "ann", "grp", "proj", "batch"))
+        self.assertEqual(readers.reservations_of(self.run_("showres"))["alpha.102"], ("Job", "R", -60, 7200, 2, 3))
+        self.assertEqual(readers.start_of(self.run_("showstart", "103")), ("alpha.103", 1, 10800, 3540, 14340))
+        self.assertEqual(readers.windows_of(self.run_("showbf", "-A")), [(3, 3540), (1, None)])
+
+
+@unittest.skipUnless(os.environ.get("NUI_SHARED"), "the shared reference is not here (NUI_SHARED)")
+class OfMaui(unittest.TestCase):
+    """What Maui itself printed, read by the same readers."""
+
+    def of(self, name):
+        return (Path(os.environ["NUI_SHARED"]) / "reference" / "maui-output" / f"{name}.txt").read_text()
+
+    def test_readers(self):
+        told = readers.information_provider(self.of("showq"), self.of("diagnose-u"))
+        self.assertEqual((told["active"], told["used"], told["procs"], len(told["jobs"]), told["running"]["alice"]),
+                         (7, 30, 32, told["total"], 3))
+        self.assertEqual((told["limit"]["alice"], told["limit"]["carol"]), (3, None))
+        self.assertEqual(told["jobs"][0][:5], ("1024", "ACTIVE", "Running", 8, 540))
+        job = readers.JobWatcher(self.of("checkjob-running"))
+        self.assertEqual((job.state, job.used, job.limit, job.tasks, job.nodes, job.creds["user"]),
+                         ("Running", 1500, 14400, 4, {"node01": 3, "node03": 1}, "carol"))
+        self.assertEqual(readers.JobWatcher(self.of("checkjob-held")).holds, ["Batch"])
+        self.assertIn("violates active HARD MAXJOB limit of 3", readers.JobWatcher(self.of("checkjob-blocked")).why)
+        self.assertEqual(readers.nodes_of(self.of("diagnose-n"))["node06"], ("Running", 1, 4, 512, 1024))
+        self.assertEqual(readers.jobs_of(self.of("diagnose-j"))["1024"],
+                         ("Running", 8, 600, "alice", "phys", "projA", "short"))
+        self.assertEqual(readers.reservations_of(self.of("showres"))["1024"], ("Job", "R", -60, 600, 5, 8))
+        self.assertEqual(readers.start_of(self.of("showstart-job"))[:4], ("1030", 12, 7200, 3300))
+        self.assertEqual(readers.windows_of(self.of("showbf")), [(2, 7260), (1, 10500)])
 
 
 if __name__ == "__main__":
