@@ -1,0 +1,172 @@
+"""nui-migrate(7), typed line by line: a file of Maui's is read, tried in mode TEST, compared by a week's trace, and left
+again; and the lines of the Maui chapter, where they are at hand, out of the chapter itself."""
+import json
+import os
+import re
+import subprocess
+import unittest
+from pathlib import Path
+
+from fixture import ROOT, become, layout, main
+from onesite import Process, SiteCase, wait_for
+from test_simulation import BEGIN, TRACE_NODES, trace_job
+
+PAGE = ROOT / "local" / "man" / "nui-migrate.7"
+
+MAUI = """SERVERHOST      head.example.edu
+ADMIN1          maui root
+RMCFG[base]     TYPE=PBS
+RMPOLLINTERVAL  00:00:30
+SERVERPORT      42559
+LOGFILE         maui.log
+LOGLEVEL        3
+QUEUETIMEWEIGHT 1
+FSPOLICY        DEDICATEDPS
+FSDEPTH         7
+FSINTERVAL      86400
+FSDECAY         0.80
+BACKFILLPOLICY  FIRSTFIT
+RESERVATIONPOLICY CURRENTHIGHEST
+NODEALLOCATIONPOLICY MINRESOURCE
+USERCFG[DEFAULT] MAXJOB=8 FSTARGET=10.0
+GROUPCFG[staff] FSTARGET=40.0-
+CLASSCFG[batch] MAXPROC=16
+QOSCFG[hi]      PRIORITY=100 XFTARGET=100 QFLAGS=PREEMPTOR
+"""
+
+
+def plain(text):
+    """Lines of a page as a reader sees them."""
+    return [line.replace("\\-", "-") for line in text.splitlines()]
+
+
+def blocks(page):
+    """The page's displays, each a list of lines."""
+    found, at = [], None
+    for line in plain(page.read_text()):
+        if line == ".nf":
+            at = []
+        elif line == ".fi":
+            found.append(at)
+            at = None
+        elif at is not None:
+            at.append(line)
+    return found
+
+
+class HeadNode(SiteCase):
+    """A head node: the programs in PATH, Maui's names among them, and a directory to work in."""
+
+    def setUp(self):
+        self.work = self.state / self._testMethodName
+        (self.work / "bin").mkdir(parents=True, mode=0o711)
+        nui = self.programs["nui"]
+        links = subprocess.run([nui, "completion", "links"], capture_output=True, text=True, timeout=60).stdout.split()
+        for name, target in [("nui", nui), ("nui-local", self.programs["nui-local"]), *((n, nui) for n in links)]:
+            (self.work / "bin" / name).symlink_to(target)
+        (self.work / "nui.cfg").write_text(f"SITECFG[local] SOCKET={self.work}/sock\n")
+        self.daemon = None
+
+    def tearDown(self):
+        if self.daemon:
+            self.daemon.stop()
+
+    def env(self):
+        return {"PATH": f"{self.work}/bin:/usr/bin:/bin", "TZ": "UTC", "HOME": "/nonexistent",
+                "NUI_CONFIG": str(self.work / "nui.cfg"), **{k: v for k, v in os.environ.items() if "SAN_OPTIONS" in k}}
+
+    def typed(self, line, code=0, account=None):
+        if line.endswith("&"):
+            self.daemon = Process("nui-local", self.work / "process", self.work / "stderr")
+            words = line[:-1].split()
+            self.daemon.start([self.work / "bin" / words[0], *words[1:]], cwd=self.work, env=self.env())
+            wait_for("nui-local to answer", lambda: self.daemon.died() or self.say("schedctl").returncode == 0, 60)
+            self.assertFalse(self.daemon.died(), (self.work / "stderr").read_text())
+            return ""
+        done = self.say(line, account)
+        self.assertEqual(done.returncode, code, f"$ {line}\n{done.stdout}{done.stderr}")
+        if line == "schedctl -k":
+            wait_for("nui-local to end", self.daemon.died, 60)
+        return done.stdout + done.stderr
+
+    def say(self, line, account=None):
+        return subprocess.run([*become(account), "/bin/sh", "-c", line], cwd=self.work, env=self.env(), capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=60)
+
+
+@unittest.skipIf(os.geteuid() != 0, "needs to be root: a user's job runs as that user")
+class Guide(HeadNode):
+    def test_guide(self):
+        typed = [line for block in blocks(PAGE) for line in block if line[:2] in ("$ ", "% ")]
+        site = next(block for block in blocks(PAGE) if block[0].startswith("STATEDIR"))
+        (self.work / "site.cfg").write_text("\n".join(site).replace("/var/lib/nui/local", f"{self.work}/state")
+                                            .replace("/run/nui-local/sock", f"{self.work}/sock")
+                                            .replace("/var/lib/nui/jobs", f"{self.work}/jobs") + "\n")
+        (self.work / "state").mkdir()
+        (self.work / "jobs").mkdir()
+        (self.work / "maui.cfg").write_text(MAUI)
+        (self.work / "week.trace").write_text("VERSION 230\n" + "".join(
+            trace_job(str(n), "ann", 2, 3600, BEGIN + 600 * n, 1800) for n in range(1, 6)))
+        script = self.work / "job.sh"
+        script.write_text("#!/bin/sh\n#PBS -N moved\nexec sleep 600\n")
+        script.chmod(0o755)
+        self.assertGreater(len(typed), 15)
+        said = {}
+        for line in typed:
+            user = layout.account_of("alice") if line[0] == "%" else None
+            said.setdefault(line[2:], []).append(self.typed(line[2:], account=user))
+        told = said["nui-local --check --config maui.cfg"][0]
+        for parameter in ("RMCFG", "SERVERPORT"):
+            self.assertRegex(told, rf"maui\.cfg: line \d+: {parameter}")
+        self.assertIn("mode TEST", said["schedctl"][0])
+        self.assertRegex(said["showconfig"][0], r"(?m)^FSDECAY +0\.80?$")
+        self.assertIn("Total Nodes: 4", said["diagnose -n"][0])
+        self.assertIn("MAXJOB=8", said["diagnose -u"][0])
+        self.assertRegex(said["diagnose -Q"][0], r"(?m)^hi +100 .*PREEMPTOR")
+        self.assertEqual(len((self.work / "nodes.trace").read_text().splitlines()), 4)
+        week = json.loads((self.work / "week.json").read_text())
+        self.assertEqual(week.get("jobs"), 5, week)
+        job = said["msub -l nodes=1:ppn=1,walltime=5:00 job.sh"][0].split()[0]
+        self.assertRegex(job, r"^\w+\.1$")
+        self.assertIn(f"checking job {job}", said["checkjob -v 1"][0])
+        self.assertIn(f"job '{job}' cancelled", said["canceljob 1"][0])
+        self.assertEqual([text.strip() for text in said["schedctl -k"]], ["nui-local shuts down"] * 2)
+        self.assertEqual((self.work / "maui.cfg").read_text(), MAUI, "Maui's file is as it was")
+
+    def test_what_the_page_names(self):
+        """Options and commands in the page's text are there."""
+        text = "\n".join(plain(PAGE.read_text()))
+        for name in re.findall(r"^\.BR (nui-[a-z]+) \((?:1|8)\)", text, re.M):
+            self.assertEqual(len(list(ROOT.glob(f"*/man/{name}.[18]"))), 1, name)
+
+
+@unittest.skipUnless(os.environ.get("NUI_SHARED"), "the chapter is not here (NUI_SHARED)")
+class Chapter(HeadNode):
+    """Every line of configuration and every command that the Maui chapter prints, as it prints it."""
+
+    def test_lines(self):
+        page = next((Path(os.environ["NUI_SHARED"]) / "seeds").glob("001_*.txt")).read_text()
+        config = re.findall(r"(?m)^ {2,}((?:[A-Z]{4,}(?:\[\w+\])?) {1,}\S.*)$", page)
+        commands = re.findall(r"(?m)^ +> (.*)$", page)
+        self.assertGreaterEqual(len(config), 15, config)
+        self.assertGreaterEqual(len(commands), 2)
+        (self.work / "nodes").write_text(re.sub(r"node0(\d)", lambda m: "node" + " ABCDEFGH"[int(m[1])],
+                                                  TRACE_NODES.replace("[std]", "[fast]").replace("[bigmem]", "[fast]")))
+        (self.work / "jobs").write_text("VERSION 230\n" + trace_job("1", "john", 1, 600, BEGIN, 300))
+        (self.work / "chapter.cfg").write_text(
+            f"SCHEDCFG[maui] MODE=SIMULATION\nSOCKET {self.work}/sock\nSTATEDIR {self.work}\nADMIN1 root\n"
+            f"SIMWORKLOADTRACEFILE {self.work}/jobs\nSIMRESOURCETRACEFILE {self.work}/nodes\nSIMAUTOSHUTDOWN FALSE\n"
+            "SIMSTOPITERATION 1\n" + "\n".join(config) + "\n")
+        self.typed("nui-local --check --config chapter.cfg")
+        self.typed("nui-local --config chapter.cfg &")
+        for command in commands:
+            self.assertIn("reservation created", self.typed(command))
+        for command in ("showstats", "showgrid AVGXFACTOR", "diagnose -p", "diagnose -f", "profiler", "schedctl -S",
+                        "schedctl -l FSDEPTH", "schedctl -m 'FSDEPTH 8'", "changeparam FSDECAY 0.9"):
+            self.typed(command)
+        self.assertRegex(self.typed("schedctl -l FSDEPTH"), r"^FSDEPTH\S* +8\n$")
+        self.typed("schedctl -k")
+
+
+if __name__ == "__main__":
+    main()
