@@ -207,7 +207,7 @@ class Maui(SiteCase):
         self.assertEqual([line.split()[0] for line in lines], ["n1", "n1", "n2", "n3", "n4", "n4"], lines)
         self.assertEqual(re.findall(r"^(\S+\.\d+) ", self.run_("showres", "-p", "west"), re.M),
                          ["alpha.102", "keep.0"])
-        self.assertIn("    ACL: ACCOUNT==phys+\n", self.run_("showres", "-v", "keep.0"))
+        self.assertIn("    ACL: ACCT==phys+\n", self.run_("showres", "-v", "keep.0"))
         self.no(2, "-g goes with -n", "showres", "-g")
         self.no(2, "-s is sums alone", "showres", "-s", "-n")
 
