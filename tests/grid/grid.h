@@ -97,6 +97,8 @@ const char *bank_hold_any (void); /* the job of one that is open */
 /* faults.c: what goes wrong at random until it heals; clocks that stepped step back. */
 void faults_plan (duration_us until);
 void faults_end (void); /* now; again is harmless */
+/* oracle.c: one more job, when all is well again, begins when a search over all sites and moments says that it can. */
+void oracle_probe (void);
 /* scenarios.c */
 int scenarios_run (const char *only);
 

@@ -109,6 +109,7 @@ static void world (uint64_t seed)
     grid_until (all_over, NULL,
                 faults + 30 * SEC); /* by then it has healed, and the last cut is mended */
     faults_end ();
+    oracle_probe ();
     grid_finish ();
 }
 
