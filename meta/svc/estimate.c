@@ -305,19 +305,17 @@ static void problem_bounds (const struct survey *survey, struct choose_problem *
     problem->cost_max = survey->job->cost_max_micro;
 }
 
-/* The same problem with part p only at one site. */
-static void combination_with (struct estimate *estimate, const struct choose_problem *problem,
-                              uint32_t fixed)
+/* The same problem with the part of that offer only there. */
+static const struct choose_problem *
+problem_with (struct estimate *estimate, const struct choose_problem *problem, uint32_t fixed)
 {
-    struct choose_problem narrow = *problem;
-    struct choose_result result;
-    narrow.offer = arena_array (estimate->arena, problem->offer_count, sizeof *narrow.offer);
-    narrow.offer_count = 0;
+    struct choose_problem *narrow = arena_memdup (estimate->arena, problem, sizeof *problem);
+    narrow->offer = arena_array (estimate->arena, problem->offer_count, sizeof *narrow->offer);
+    narrow->offer_count = 0;
     for (uint32_t o = 0; o < problem->offer_count; o++)
         if (o == fixed || problem->offer[o].part != problem->offer[fixed].part)
-            narrow.offer[narrow.offer_count++] = problem->offer[o];
-    if (choose_group (&narrow, &result, NULL) == 0)
-        combination_add (estimate, &narrow, &result);
+            narrow->offer[narrow->offer_count++] = problem->offer[o];
+    return narrow;
 }
 
 static void combination_none (struct estimate *estimate, const struct err *why)
@@ -383,24 +381,76 @@ static void combination_quote (struct estimate *estimate, Candidate *candidate)
                call);
 }
 
-static void combinations (struct estimate *estimate)
+/* Both send each part to the same site, in the same size. */
+static bool same_way (const struct survey_choice *a, const struct survey_choice *b)
+{
+    for (uint32_t p = 0; p < a->problem->part_count; p++) {
+        const struct choose_offer *x = &a->problem->offer[a->result.offer[p]];
+        const struct choose_offer *y = &b->problem->offer[b->result.offer[p]];
+        if (x->site != y->site || x->shape != y->shape)
+            return false;
+    }
+    return true;
+}
+
+static void combinations_done (struct estimate *estimate);
+
+static void combinations_again (void *arg, struct survey *survey)
+{
+    struct estimate *estimate = arg;
+    estimate->survey = survey;
+    combinations_done (estimate);
+}
+
+/* The best way, and the best with each other site in turn. False: sites are asked whether they can run several parts of
+ * one of these together, and combinations_again is called with their answers. */
+static bool combinations (struct estimate *estimate)
 {
     const struct survey *survey = estimate->survey;
-    struct choose_problem problem;
-    struct choose_result result;
-    uint32_t *index;
+    struct choose_problem *problem = arena_new (estimate->arena, struct choose_problem);
+    struct survey_choice *way =
+        arena_array (estimate->arena, ESTIMATE_COMBINATIONS_MAX + 1, sizeof *way);
+    uint32_t *index, count;
     struct err why;
     err_clear (&why);
-    survey_problem (survey, estimate->arena, &problem, &index);
-    problem_bounds (survey, &problem);
-    if (choose_group (&problem, &result, &why)) {
+    survey_problem (survey, estimate->arena, problem, &index);
+    problem_bounds (survey, problem);
+    way[0].problem = problem;
+    if (choose_group (problem, &way[0].result, &why)) {
         combination_none (estimate, &why);
-        return;
+        return true;
     }
-    combination_add (estimate, &problem, &result);
-    for (uint32_t o = 0; o < problem.offer_count && estimate->count < ESTIMATE_COMBINATIONS_MAX;
-         o++)
-        combination_with (estimate, &problem, o);
+    count = 1;
+    for (uint32_t o = 0; o < problem->offer_count && count < ESTIMATE_COMBINATIONS_MAX; o++) {
+        way[count].problem = problem_with (estimate, problem, o);
+        bool fresh = choose_group (way[count].problem, &way[count].result, NULL) == 0;
+        for (uint32_t i = 0; i < count && fresh; i++)
+            fresh = !same_way (&way[i], &way[count]);
+        count += fresh;
+    }
+    if (survey_together (estimate->survey, way, count, false, combinations_again, estimate))
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (survey_sure (&way[i])) /* else there was no end of asking */
+            combination_add (estimate, way[i].problem, &way[i].result);
+    if (estimate->count == 0) {
+        err_set (&why, ERR_NOT_FOUND, "too many combinations of sites to ask for all of them");
+        combination_none (estimate, &why);
+    }
+    return true;
+}
+
+static void combinations_done (struct estimate *estimate)
+{
+    if (!combinations (estimate))
+        return;
+    uint32_t count = estimate->count;
+    estimate->outstanding = 1; /* holds it open while the quotes go out */
+    for (uint32_t i = 0; i < count; i++)
+        if (estimate->candidate[i]->feasible)
+            combination_quote (estimate, estimate->candidate[i]);
+    if (--estimate->outstanding == 0)
+        finish (estimate);
 }
 
 void estimate_answer (struct rpccall *call, struct survey *survey, bool bound_only)
@@ -430,12 +480,5 @@ void estimate_answer (struct rpccall *call, struct survey *survey, bool bound_on
         finish (estimate);
         return;
     }
-    combinations (estimate);
-    uint32_t count = estimate->count;
-    estimate->outstanding = 1; /* holds it open while the quotes go out */
-    for (uint32_t i = 0; i < count; i++)
-        if (estimate->candidate[i]->feasible)
-            combination_quote (estimate, estimate->candidate[i]);
-    if (--estimate->outstanding == 0)
-        finish (estimate);
+    combinations_done (estimate);
 }

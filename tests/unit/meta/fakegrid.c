@@ -213,6 +213,16 @@ static void on_query (void *self, struct rpccall *call, const ProtobufCMessage *
     interval.end_us = request->window_end_us;
     reply.n_start_intervals = 1;
     reply.start_intervals = intervals;
+    Nui__Local__V1__Together together = NUI__LOCAL__V1__TOGETHER__INIT, *steps[] = {&together};
+    if (request->n_others && site->room) {
+        together.begin_us = interval.begin_us;
+        together.end_us = interval.end_us;
+        together.members = site->room;
+        reply.together = steps;
+        reply.n_together = 1;
+        reply.together_looked = (uint32_t)request->n_others + 1;
+        reply.together_until_us = interval.end_us;
+    }
     reply.start_estimate_us = clock_now_us () + site->start_estimate + site->since_report;
     reply.procs = site->query_procs ? site->query_procs : job->components[0]->reqs[0]->tasks;
     reply.machine = (char *)(site->machine ? site->machine : "");

@@ -92,6 +92,7 @@ struct fakesite {
     bool hold_runs;            /* jobs do not end by themselves */
     char mute[16];             /* this method is not answered */
     bool infeasible;
+    uint32_t room;        /* so many components fit together; 0: it does not answer for sets */
     uint32_t query_procs; /* Query says so many; 0: as many as tasks */
     const char *machine;  /* and this machine, at which the bank's price is threefold; NULL: none */
     bool unfunded;        /* nobody pays for a job here */

@@ -795,6 +795,38 @@ static void estimates_name_every_way (void **state)
     assert_int_equal (grid->site[0].calls_submit + grid->site[0].calls_prepare, 0);
 }
 
+/* Each component could start at each site; what cannot start together is not offered. */
+static void estimates_list_only_what_is_possible (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fake_job job = {.n = 3, .procs = 2, .walltime_s = 60};
+    Nui__Meta__V1__EstimateRequest request = NUI__META__V1__ESTIMATE_REQUEST__INIT;
+    ProtobufCMessage *reply = NULL;
+    struct err err;
+    grid->site[0].room = 1;
+    grid->site[1].room = 2;
+    grid->site[2].room = 1;
+    request.envelope = fake_envelope (grid, grid->alice_id, "nui://demo/user/alice", &job);
+    assert_int_equal (rpcclient_call (grid->alice, &nui__meta__v1__meta__descriptor, "Estimate",
+                                      &request.base, 10 * US_PER_S, true, &reply, &err),
+                      0);
+    Nui__Meta__V1__EstimateReply *all = (Nui__Meta__V1__EstimateReply *)reply;
+    assert_true (all->n_candidates >= 2);
+    for (size_t i = 0; i < all->n_candidates; i++) {
+        uint32_t at_alpha = 0, at_beta = 0;
+        assert_true (all->candidates[i]->feasible);
+        for (size_t p = 0; p < 3; p++) {
+            at_alpha += strcmp (all->candidates[i]->sites[p], "alpha") == 0;
+            at_beta += strcmp (all->candidates[i]->sites[p], "beta") == 0;
+        }
+        assert_true (at_alpha <= 1 && at_beta <= 2 && 3 - at_alpha - at_beta <= 1);
+    }
+    protobuf_c_message_free_unpacked (reply, NULL);
+    envelope_free (request.envelope);
+    for (int s = 0; s < 3; s++)
+        grid->site[s].room = 0;
+}
+
 /* ---- configuration and disk */
 
 static char *config_text (const struct fakegrid *grid)
@@ -1315,6 +1347,7 @@ int main (int argc, char **argv)
         TEST (others_see_nothing),
         TEST (watch_streams_until_the_end),
         TEST (estimates_name_every_way),
+        TEST (estimates_list_only_what_is_possible),
         TEST (configuration_is_taken_whole_or_refused_whole),
         TEST (what_cannot_be_written_is_not_done),
         TEST (each_sites_answer_is_kept),
