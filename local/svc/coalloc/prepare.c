@@ -31,9 +31,11 @@ static void request_hash (const Nui__Local__V1__PrepareRequest *r, uint8_t out[S
     sha256_end (hash, out);
 }
 
+/* *begins: when the first of what it holds here begins, and is not counted any more. */
 static int cap_check (struct svc *svc, const char *meta, const struct jobspec *spec,
-                      struct err *err)
+                      time_us *begins, struct err *err)
 {
+    time_us first = 0;
     const struct settings_cap *cap = settings_cap_of (svc->settings, meta);
     struct site_part *part, *next;
     int64_t holds = 1, seconds;
@@ -47,7 +49,11 @@ static int cap_check (struct svc *svc, const char *meta, const struct jobspec *s
         holds++;
         if (__builtin_add_overflow (seconds, s, &seconds))
             seconds = INT64_MAX;
+        if (!first || part->rec.slot_start < first)
+            first = part->rec.slot_start;
     }
+    if (holds > cap->holds || seconds > cap->procseconds)
+        *begins = first;
     if (holds > cap->holds)
         return err_set (err, ERR_LIMIT, "metascheduler %s may hold %lld reservations here", meta,
                         (long long)cap->holds);
@@ -301,6 +307,7 @@ void coalloc_prepare (void *self, struct rpccall *call, const ProtobufCMessage *
     struct jobspec spec = {0};
     struct err err = {0};
     bool answered = false;
+    time_us next = 0;
     const char *meta = rpccall_peer (call)->name;
     if (coalloc_part_of_call (svc, call, r->part, &live, &old) != 0)
         return;
@@ -324,9 +331,9 @@ void coalloc_prepare (void *self, struct rpccall *call, const ProtobufCMessage *
     if (rc == 0 && spec.never_fits)
         rc = err_set (&err, ERR_DENIED, "%s", spec.never_text);
     if (rc == 0)
-        rc = gridpolicy_slot (svc, meta, &spec, r->slot_start_us, r->lease_us, &err);
+        rc = gridpolicy_slot (svc, meta, &spec, r->slot_start_us, r->lease_us, &next, &err);
     if (rc == 0)
-        rc = cap_check (svc, meta, &spec, &err);
+        rc = cap_check (svc, meta, &spec, &next, &err);
     if (rc == 0)
         rc = prepare_begin (svc, call, r, &spec, &answered, &err);
     jobspec_free (&spec);
@@ -337,7 +344,7 @@ void coalloc_prepare (void *self, struct rpccall *call, const ProtobufCMessage *
                           rc == ERR_LIMIT    ? "PeerCap"
                           : rc == ERR_DENIED ? "Denied"
                                              : "Conflict",
-                          err.text, 0);
+                          err.text, next);
     else
         jobs_refuse (svc, call, &err);
 }

@@ -38,9 +38,12 @@ bool named_admits (struct svc *svc, struct rpccall *call);
 int gridpolicy_job (const struct svc *svc, const char *meta, const struct jobspec *spec,
                     struct err *err);
 /* Of a slot, beside that: lease, how far ahead, and what the metascheduler would have at one moment with
- * what it has. ERR_DENIED. O(live jobs · log) where SHARE or MAXPROC is said. */
+ * what it has. ERR_DENIED; *next, where what it has stands in the way: a later moment at which that has ended; else
+ * untouched. O(live jobs · log) where SHARE or MAXPROC is said. */
 int gridpolicy_slot (struct svc *svc, const char *meta, const struct jobspec *spec, time_us start,
-                     duration_us lease, struct err *err);
+                     duration_us lease, time_us *next, struct err *err);
+/* `until`, or as far ahead as that metascheduler may reserve. */
+time_us gridpolicy_until (const struct svc *svc, const char *meta, time_us now, time_us until);
 /* Of what a pass would start from the queue, beside what the metascheduler has then: what is over MAXPROC or
  * SHARE is refused in the plan, with its reason; and, once the plan is committed, does not come again at once. */
 void gridpolicy_starts (struct svc *svc, struct plan *plan);

@@ -159,8 +159,45 @@ static int share_check (const struct svc *svc, const struct settings_grid *g, co
     return 0;
 }
 
+static int moments_compare (const void *a, const void *b)
+{
+    const time_us *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* A moment after `start` at which enough of what the metascheduler has here has ended; 0: none. Of many ends
+ * only each that is twice as far as the last is tried. */
+static time_us share_next (const struct svc *svc, const struct settings_grid *g, const char *meta,
+                           const struct jobspec *spec, time_us start)
+{
+    time_us *end = malloc (((size_t)HASH_COUNT (svc->jobs) + 1) * sizeof *end), next = 0;
+    size_t count = 0;
+    assert (end);
+    for (const struct site_job *job = svc->jobs; job; job = job->hh.next) {
+        time_us begin;
+        if (strcmp (job->rec.meta, meta) == 0 && occupies (svc, job, &begin, &end[count]) &&
+            end[count] > start)
+            count++;
+    }
+    qsort (end, count, sizeof *end, moments_compare);
+    for (size_t i = 0, step = 1; i < count && !next; step *= 2) {
+        if (share_check (svc, g, meta, spec->procs, end[i], svc_part_duration (svc, spec->walltime),
+                         0, NULL) == 0)
+            next = end[i];
+        i = i + step < count || i + 1 == count ? i + step : count - 1;
+    }
+    free (end);
+    return next;
+}
+
+time_us gridpolicy_until (const struct svc *svc, const char *meta, time_us now, time_us until)
+{
+    const struct settings_grid *g = settings_grid_of (svc->settings, meta);
+    return g && g->ahead && now + g->ahead < until ? now + g->ahead : until;
+}
+
 int gridpolicy_slot (struct svc *svc, const char *meta, const struct jobspec *spec, time_us start,
-                     duration_us lease, struct err *err)
+                     duration_us lease, time_us *next, struct err *err)
 {
     const struct settings_grid *g = settings_grid_of (svc->settings, meta);
     char limit[QUANTITY_TEXT_MAX], asked[QUANTITY_TEXT_MAX];
@@ -174,8 +211,11 @@ int gridpolicy_slot (struct svc *svc, const char *meta, const struct jobspec *sp
         return refused (svc, g, "MAXAHEAD", duration_format (g->ahead, limit),
                         "the slot begins later from now, in", duration_format (start - now, asked),
                         err);
-    return share_check (svc, g, meta, spec->procs, start, svc_part_duration (svc, spec->walltime),
-                        0, err);
+    int rc = share_check (svc, g, meta, spec->procs, start, svc_part_duration (svc, spec->walltime),
+                          0, err);
+    if (rc != 0)
+        *next = share_next (svc, g, meta, spec, start);
+    return rc;
 }
 
 /* --- what starts from the queue --------------------------------------------------------------- */

@@ -120,6 +120,8 @@ static int query_answer (struct svc *svc, const Nui__Local__V1__QueryRequest *r,
     char text[512];
     if (r->window_end_us && r->window_end_us < w.until)
         w.until = r->window_end_us;
+    if (jobspec_is_reserved (spec))
+        w.until = gridpolicy_until (svc, spec->meta, now, w.until);
     time_us data = data_surely (svc, spec, now);
     w.from = data > w.from ? data : w.from;
     reply->procs = spec->procs;

@@ -637,7 +637,7 @@ static void greedy_peer (void **state)
         t[i] = (struct try){.transaction = (uint8_t)(i + 1), .in = 60 * US_PER_S};
     prepare_yes (s, &t[0], id);
     prepare_yes (s, &t[1], id);
-    prepare_no (s, &t[2], "PeerCap");
+    assert_int_equal (prepare_no (s, &t[2], "PeerCap"), t[0].slot); /* when one of them begins */
     assert_int_equal (abort_it (s, &t[0]), 1);
     prepare_yes (s, &t[3], id);
     for (int i = 0; i < 4; i++)

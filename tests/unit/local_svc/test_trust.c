@@ -42,6 +42,8 @@ static int hand_over (struct site *s, struct rpcclient *as, Nui__Common__V1__Env
 }
 
 /* A slot of the envelope's component in so long from now, with so long a lease. */
+static time_us next_said; /* with the last answer to PREPARE */
+
 static int prepare_at (struct rpcclient *as, Nui__Common__V1__Envelope *envelope,
                        const char *grid_id, uint8_t transaction, duration_us in, duration_us lease,
                        char text[600])
@@ -67,6 +69,7 @@ static int prepare_at (struct rpcclient *as, Nui__Common__V1__Envelope *envelope
         snprintf (text, 600, "%s", err.text);
     else if (!reply->granted)
         snprintf (text, 600, "%s: %s", reply->reason->code, reply->reason->text);
+    next_said = rc == 0 ? reply->next_feasible_us : 0;
     free_message (reply);
     return rc;
 }
@@ -551,6 +554,9 @@ static void a_share_of_the_site (void **state)
     assert_non_null (strstr (text,
                              "SHARE=50 for jobs of the grid: metascheduler meta has 3 processors "
                              "in that time and asks for 3 more"));
+    /* It says when what stands in the way has ended. */
+    assert_true (next_said > clock_now_us () + hour + 9 * minute);
+    assert_true (next_said < clock_now_us () + hour + 15 * minute);
     assert_int_equal (prepare_at (s->as_meta, e[1], "grid.2", 3, hour + 15 * minute, minute, text),
                       0);
     assert_string_equal (text, "");
@@ -563,6 +569,18 @@ static void a_share_of_the_site (void **state)
     assert_int_equal (prepare_at (s->as_meta, e[3], "grid.4", 6, 3 * hour, minute, text), 0);
     if (!strstr (text, "MAXAHEAD=2:00:00"))
         fail_msg ("%s", text);
+    assert_int_equal (next_said, 0);
+    /* And offers nothing that it would refuse. */
+    Nui__Local__V1__QueryRequest r = NUI__LOCAL__V1__QUERY_REQUEST__INIT;
+    Nui__Local__V1__QueryReply *reply = NULL;
+    r.envelope = job_envelope (s, &(struct job_make){.script = "exit 0\n", .twins = 1});
+    r.component = (char *)"main";
+    assert_int_equal (site_call (s->as_meta, "Query", &r, &reply, NULL), 0);
+    assert_true (reply->n_start_intervals > 0);
+    for (size_t i = 0; i < reply->n_start_intervals; i++)
+        assert_true (reply->start_intervals[i]->end_us <= reply->now_us + 2 * hour);
+    free_message (reply);
+    envelope_free (r.envelope);
     /* Also of what it had before a crash. */
     site_kill (s);
     site_start (s, "GRIDCFG[DEFAULT] SHARE=50\nGRIDCFG[rival] MAXPROC=5 SHARE=100\n");
