@@ -184,63 +184,91 @@ static double now_ms (void)
     return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
 }
 
-static void call_one (const struct inproc_method *m, const struct inproc_caller *caller,
-                      struct wire *w, const char *what, struct dearest *d)
+/* What surrounds the field that grows. */
+enum { ROOM = 4096, TRIES = 3 };
+
+/* How a request is made; 0 after the last of them. */
+struct making {
+    enum { PLAIN, NOTHING, WIDE, FULL, LARGE } how;
+    unsigned n, style; /* so many of each; the field that grows */
+    size_t most;
+    char what[WIRE_NAME_MAX + 32];
+};
+
+static bool make (struct wire *w, const struct inproc_method *m, struct making *making)
 {
-    struct inproc_result r;
+    const ProtobufCMessageDescriptor *input = m->descriptor->input;
+    char name[WIRE_NAME_MAX];
+    bool made = true;
+    w->len = 0;
+    snprintf (making->what, sizeof making->what, "%s",
+              making->how == PLAIN     ? "plain"
+              : making->how == NOTHING ? "nothing"
+                                       : "all there is");
+    if (making->how == PLAIN) {
+        wire_plain (w, input, &world.signers, numbers++);
+    } else if (making->how == WIDE) {
+        wire_wide (w, input);
+    } else if (making->how == FULL) {
+        wire_full (w, input, &world.signers, numbers++, making->n, making->most);
+        snprintf (making->what, sizeof making->what, "all of it, %u each", making->n);
+    } else if (making->how == LARGE) {
+        made = wire_large (w, input, &world.signers, numbers++, making->n, making->style,
+                           making->most, name);
+        snprintf (making->what, sizeof making->what, "%s (%u)", made ? name : "", making->style);
+    }
     if (w->len > (size_t)4 << 30 || !w->bytes)
         w->len = 0;
-    double before = now_ms ();
-    inproc_call (m, caller, w->bytes, w->len, NULL, &r);
-    double ms = now_ms () - before;
+    return made;
+}
+
+/* What else came due in the same turn of the loop is not the call's: what seems too much is tried again, anew. */
+static bool call_one (const struct inproc_method *m, const struct inproc_caller *caller,
+                      struct wire *w, struct making making, struct dearest *d)
+{
+    struct inproc_result r = {.work = UINT64_MAX}, again;
+    double ms = 0;
+    for (int i = 0; i < TRIES && r.work > BLOCKS_MAX; i++) {
+        if (!make (w, m, &making))
+            return false;
+        double before = now_ms ();
+        inproc_call (m, caller, w->bytes, w->len, NULL, &again);
+        if (again.work >= r.work)
+            continue;
+        r = again;
+        ms = now_ms () - before;
+    }
+    const char *what = making.what;
     if (only)
         printf ("  %-44s %8zu bytes by %-6s %12llu %8.2f ms  %d %.60s\n", what, w->len,
                 caller->name, (unsigned long long)r.work, ms, r.answered ? (int)r.status : -1,
                 r.text);
-    if (strcmp (what, "plain") == 0)
+    if (making.how == PLAIN)
         snprintf (d->plain, sizeof d->plain, "%d %.80s", r.answered ? (int)r.status : -1, r.text);
     if (r.work <= d->work)
-        return;
+        return true;
     d->work = r.work;
     d->ms = ms;
     d->bytes = w->len;
     snprintf (d->what, sizeof d->what, "%s", what);
     snprintf (d->answer, sizeof d->answer, "%d %.80s", r.answered ? (int)r.status : -1, r.text);
+    return true;
 }
-
-/* What surrounds the field that grows. */
-enum { ROOM = 4096 };
 
 static void method_calls (const struct inproc_method *m, struct dearest *d)
 {
-    const ProtobufCMessageDescriptor *input = m->descriptor->input;
-    size_t most = m->info->request_bytes_max ? m->info->request_bytes_max : 64 * 1024;
+    size_t most = (m->info->request_bytes_max ? m->info->request_bytes_max : 64 * 1024) - ROOM;
     const struct inproc_caller *caller = caller_for (m);
-    char name[WIRE_NAME_MAX], what[WIRE_NAME_MAX + 32];
     struct wire w = {0};
-    wire_plain (&w, input, &world.signers, numbers++);
-    call_one (m, caller, &w, "plain", d);
-    w.len = 0;
-    call_one (m, caller, &w, "nothing", d);
-    wire_wide (&w, input);
-    call_one (m, caller, &w, "all there is", d);
-    for (unsigned each = 2; each <= FULL_MAX; each *= 2) {
-        w.len = 0;
-        wire_full (&w, input, &world.signers, numbers++, each, most - ROOM);
-        snprintf (what, sizeof what, "all of it, %u each", each);
-        call_one (m, caller, &w, what, d);
-    }
-    for (unsigned field = 0; field < FIELDS_MAX; field++)
-        for (unsigned style = 0; style < WIRE_STYLES; style++) {
-            w.len = 0;
-            if (!wire_large (&w, input, &world.signers, numbers++, field, style, most - ROOM,
-                             name)) {
-                wire_free (&w);
-                return;
-            }
-            snprintf (what, sizeof what, "%s (%u)", name, style);
-            call_one (m, caller, &w, what, d);
-        }
+    call_one (m, caller, &w, (struct making){.how = PLAIN}, d);
+    call_one (m, caller, &w, (struct making){.how = NOTHING}, d);
+    call_one (m, caller, &w, (struct making){.how = WIDE}, d);
+    for (unsigned each = 2; each <= FULL_MAX; each *= 2)
+        call_one (m, caller, &w, (struct making){.how = FULL, .n = each, .most = most}, d);
+    struct making large = {.how = LARGE, .most = most};
+    for (bool more = true; more && large.n < FIELDS_MAX; large.n++)
+        for (large.style = 0; more && large.style < WIRE_STYLES; large.style++)
+            more = call_one (m, caller, &w, large, d);
     wire_free (&w);
 }
 
