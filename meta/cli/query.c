@@ -1,4 +1,4 @@
-/* jobs, status, cancel, sites, whoami: what there is, as tables. */
+/* status, cancel, sites, whoami: what there is, as tables. jobs has a file of its own. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,99 +46,6 @@ static int job_operand (struct cli_context *ctx, const char *command, const char
         return CLI_OK;
     return err.code == ERR_INVALID ? cli_usage (command, "%s", err.text) : cli_fail (command, &err);
 }
-
-/* ---- jobs */
-
-static const struct table_column jobs_columns[] = {
-    {"job_id", "JOB", TABLE_TEXT, 0},
-    {"name", "NAME", TABLE_TEXT, 0},
-    {"user", "USER", TABLE_TEXT, 0},
-    {"account", "ACCOUNT", TABLE_TEXT, 0},
-    {"state", "STATE", TABLE_TEXT, 0},
-    {"sites", "SITES", TABLE_TEXT, 0},
-    {"submit_time", "SUBMITTED", TABLE_TIME, 0},
-    {"start_time", "START", TABLE_TIME, 0},
-    {"price_max", "PRICE<=", TABLE_CREDITS, 0},
-    {"reason", "REASON", TABLE_TEXT, 0},
-};
-
-static const char *user_name (const char *uri)
-{
-    const char *slash = uri ? strrchr (uri, '/') : NULL;
-    return slash ? slash + 1 : uri;
-}
-
-static void jobs_row (struct table *table, const Nui__Meta__V1__JobStatus *s)
-{
-    struct strbuf sites = STRBUF_INIT;
-    for (size_t i = 0; i < s->n_components; i++)
-        if (text_or_null (s->components[i]->site))
-            strbuf_printf (&sites, "%s%s", sites.len ? "+" : "", s->components[i]->site);
-    table_text (table, s->grid_job_id);
-    table_text (table, text_or_null (s->name));
-    table_text (table, user_name (s->submitter));
-    table_text (table, text_or_null (s->account));
-    table_text (table, grid_state_name (s->state));
-    table_text (table, sites.len ? strbuf_text (&sites) : NULL);
-    table_time (table, s->submit_us);
-    table_time (table, time_or_none (s->start_us));
-    table_credits (table, s->price_micro);
-    table_text (table, reason_text (s->reason));
-    table_end_row (table);
-    strbuf_free (&sites);
-}
-
-struct jobs_args {
-    bool all, ended;
-    uint64_t limit;
-};
-
-static const struct cli_option jobs_options[] = {
-    {"all", 'a', CLI_OPT_FLAG, NULL, "everybody's (operators)", offsetof (struct jobs_args, all)},
-    {"ended", 'e', CLI_OPT_FLAG, NULL, "also those that have ended",
-     offsetof (struct jobs_args, ended)},
-    {"limit", 0, CLI_OPT_COUNT, "N", "at most so many (default 1000)",
-     offsetof (struct jobs_args, limit), 1, 100000},
-    {0},
-};
-
-static int jobs_run (struct cli_context *ctx, int argc, char **argv)
-{
-    struct jobs_args args = {0};
-    struct cli_operands operands;
-    struct err err;
-    int code;
-    err_clear (&err);
-    if (!cli_options (ctx, jobs_options, 0, &args, argc, argv, &operands, &code))
-        return code;
-    if (operands.count)
-        return cli_usage (argv[0], "'%s' is one too many; nui status explains one job",
-                          operands.item[0]);
-    Nui__Meta__V1__JobsRequest request = NUI__META__V1__JOBS_REQUEST__INIT;
-    request.all_users = args.all;
-    request.ended = args.ended;
-    request.limit = (uint32_t)args.limit;
-    ProtobufCMessage *reply = NULL;
-    if (grid_call (ctx, "Jobs", &request.base, &reply, &err) < 0)
-        return cli_fail (argv[0], &err);
-    const Nui__Meta__V1__JobsReply *answer = (const Nui__Meta__V1__JobsReply *)reply;
-    struct table *table = table_create (jobs_columns, sizeof jobs_columns / sizeof *jobs_columns);
-    for (size_t i = 0; i < answer->n_jobs; i++)
-        jobs_row (table, answer->jobs[i]);
-    code = table_print (table, ctx);
-    table_destroy (table);
-    protobuf_c_message_free_unpacked (reply, NULL);
-    return code;
-}
-
-const struct cli_command jobs_command = {
-    .name = "jobs",
-    .group = CLI_USERS,
-    .summary = "list jobs",
-    .run = jobs_run,
-    .help = "nui jobs [options]",
-    .options = jobs_options,
-};
 
 /* ---- status */
 

@@ -339,22 +339,25 @@ int metastore_job_load (struct metastore *store, uint64_t number, struct arena *
     return rc;
 }
 
-int metastore_job_list (struct metastore *store, const char *submitter, bool ended, uint32_t limit,
-                        struct arena *arena, uint64_t **numbers_out, uint32_t *count_out,
-                        struct err *err)
+int metastore_job_list (struct metastore *store, const char *submitter, bool ended, uint64_t before,
+                        uint32_t limit, struct arena *arena, uint64_t **numbers_out,
+                        uint32_t *count_out, struct err *err)
 {
     /* Two texts each, so that every form has its index. */
     struct store_stmt *q = store_stmt (
         store->store,
         submitter
-            ? (ended ? "SELECT number FROM job WHERE submitter = ?1 ORDER BY number DESC LIMIT ?2"
-                     : "SELECT number FROM job WHERE ended = 0 AND submitter = ?1"
+            ? (ended ? "SELECT number FROM job WHERE submitter = ?1 AND number < ?3"
+                       " ORDER BY number DESC LIMIT ?2"
+                     : "SELECT number FROM job WHERE ended = 0 AND submitter = ?1 AND number < ?3"
                        " ORDER BY number DESC LIMIT ?2")
-            : (ended ? "SELECT number FROM job WHERE ?1 IS NULL ORDER BY number DESC LIMIT ?2"
-                     : "SELECT number FROM job WHERE ended = 0 AND ?1 IS NULL"
+            : (ended ? "SELECT number FROM job WHERE ?1 IS NULL AND number < ?3"
+                       " ORDER BY number DESC LIMIT ?2"
+                     : "SELECT number FROM job WHERE ended = 0 AND ?1 IS NULL AND number < ?3"
                        " ORDER BY number DESC LIMIT ?2"));
     store_bind_text (q, 1, submitter);
     store_bind_int (q, 2, limit);
+    store_bind_int (q, 3, before && before < INT64_MAX ? (int64_t)before : INT64_MAX);
     uint64_t *numbers = NULL;
     uint32_t count = 0, cap = 0;
     int rc;

@@ -105,10 +105,11 @@ int metastore_job_envelope_put (struct metastore *store, uint64_t number,
 int metastore_job_update (struct metastore *store, const struct job_row *row, struct err *err);
 int metastore_job_load (struct metastore *store, uint64_t number, struct arena *arena,
                         struct job_row *out, struct err *err);
-/* Numbers, ascending, of the newest `limit` that match: ended ones too, only submitter's (NULL: all). */
-int metastore_job_list (struct metastore *store, const char *submitter, bool ended, uint32_t limit,
-                        struct arena *arena, uint64_t **numbers_out, uint32_t *count_out,
-                        struct err *err);
+/* Numbers, ascending, of the newest `limit` below `before` (0: of all) that match: ended ones too, only submitter's
+ * (NULL: all). */
+int metastore_job_list (struct metastore *store, const char *submitter, bool ended, uint64_t before,
+                        uint32_t limit, struct arena *arena, uint64_t **numbers_out,
+                        uint32_t *count_out, struct err *err);
 
 int metastore_component_save (struct metastore *store, uint64_t number,
                               const struct component_row *row, struct err *err);

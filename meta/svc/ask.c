@@ -70,13 +70,14 @@ void on_jobs (void *self, struct rpccall *call, const ProtobufCMessage *message)
         limit = JOBS_LIMIT_MAX;
     struct arena *arena = arena_create (0);
     Nui__Meta__V1__JobsReply reply = NUI__META__V1__JOBS_REPLY__INIT;
-    if (metastore_job_list (metad->store, submitter, request->ended, limit, arena, &number, &count,
-                            &err)) {
+    if (metastore_job_list (metad->store, submitter, request->ended, request->before, limit, arena,
+                            &number, &count, &err)) {
         rpccall_fail (call, &err);
         arena_destroy (arena);
         return;
     }
-    struct gridjob **hidden = request->ended ? NULL : lead_hidden (metad, arena, &untold);
+    struct gridjob **hidden =
+        request->ended || request->before ? NULL : lead_hidden (metad, arena, &untold);
     reply.jobs = arena_array (arena, count + untold + 1u, sizeof *reply.jobs);
     for (uint32_t i = 0; i < untold; i++)
         if (!submitter || strcmp (hidden[i]->submitter, submitter) == 0)

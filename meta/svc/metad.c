@@ -90,7 +90,7 @@ static int jobs_recover (struct metad *metad, struct err *err)
     uint64_t *number = NULL;
     uint32_t count = 0, live = 0;
     int rc =
-        metastore_job_list (metad->store, NULL, false, UINT32_MAX, arena, &number, &count, err);
+        metastore_job_list (metad->store, NULL, false, 0, UINT32_MAX, arena, &number, &count, err);
     for (uint32_t i = 0; i < count && rc == 0; i++) {
         struct gridjob *job = job_get (metad, number[i], err);
         if (!job) {

@@ -37,10 +37,41 @@ static void names_of (const struct cli_command *const *const *tables,
     names[n] = NULL;
 }
 
+/* Commands of Slurm, PBS, Grid Engine and LSF, and what is typed here for them; a cluster's own command behind them. */
+static const struct {
+    const char *name, *here;
+} elsewhere[] = {
+    {"bjobs", "nui jobs, on a cluster nui showq"},
+    {"bkill", "nui cancel, on a cluster nui canceljob"},
+    {"bsub", "nui submit, on a cluster nui msub"},
+    {"pbsnodes", "nui sites, on a cluster nui showstate or nui checknode"},
+    {"qalter", "nui mjobctl -m on a cluster"},
+    {"qdel", "nui cancel, on a cluster nui canceljob"},
+    {"qhold", "nui sethold on a cluster"},
+    {"qhost", "nui sites, on a cluster nui showstate"},
+    {"qrls", "nui releasehold on a cluster"},
+    {"qstat", "nui jobs, on a cluster nui showq or nui checkjob"},
+    {"qsub", "nui submit, on a cluster nui msub"},
+    {"sacct", "nui jobs and nui usage"},
+    {"sbatch", "nui submit, on a cluster nui msub: #SBATCH lines are read"},
+    {"scancel", "nui cancel, on a cluster nui canceljob"},
+    {"scontrol", "nui status, on a cluster nui checkjob, nui checknode or nui mjobctl"},
+    {"sinfo", "nui sites, on a cluster nui showstate or nui showbf"},
+    {"sprio", "nui diagnose -p on a cluster"},
+    {"squeue", "nui jobs, on a cluster nui showq"},
+    {"srun", "nui submit --wait; inside a job start tasks with mpiexec and NUI_NODEFILE"},
+    {"sshare", "nui diagnose -f on a cluster"},
+};
+
 static int unknown (const struct cli_command *const *const *tables, const char *name)
 {
     const char *names[NAMES_MAX + 3];
     names_of (tables, names);
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+        if (strcmp (name, elsewhere[i].name) == 0) {
+            fprintf (stderr, "nui: there is no %s here: %s\n", name, elsewhere[i].here);
+            return CLI_USAGE;
+        }
     const char *near = conf_nearest (name, names);
     fprintf (stderr, "nui: unknown command '%.80s'%s%s%s (see nui help)\n", name,
              near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");

@@ -160,6 +160,86 @@ uint32_t table_row_count (const struct table *table)
     return (uint32_t)(table->cells / table->columns);
 }
 
+/* --- another order ---------------------------------------------------------------------------- */
+
+static uint32_t column_of (const struct table *table, const char *key, struct err *err)
+{
+    struct strbuf all = STRBUF_INIT;
+    for (uint32_t c = 0; c < table->columns; c++) {
+        if (strcmp (table->column[c].key, key) == 0) {
+            strbuf_free (&all);
+            return c;
+        }
+        strbuf_printf (&all, "%s%s", c ? ", " : "", table->column[c].key);
+    }
+    err_set (err, ERR_INVALID, "there is no column '%.40s'; there are %s", key, strbuf_text (&all));
+    strbuf_free (&all);
+    return table->columns;
+}
+
+struct order {
+    const struct table *table;
+    uint32_t column;
+    bool falling;
+};
+
+static int rows_compare (const void *pa, const void *pb, void *arg)
+{
+    const struct order *o = arg;
+    uint32_t row_a = *(const uint32_t *)pa, row_b = *(const uint32_t *)pb;
+    const struct cell *a = &o->table->cell[(size_t)row_a * o->table->columns + o->column];
+    const struct cell *b = &o->table->cell[(size_t)row_b * o->table->columns + o->column];
+    int rc = 0;
+    if (a->is_null || b->is_null)
+        rc = (a->is_null - b->is_null) * (o->falling ? -1 : 1);
+    else if (is_text (&o->table->column[o->column]))
+        rc = strverscmp (a->text, b->text); /* grid.9 before grid.10 */
+    else
+        rc = (a->value > b->value) - (a->value < b->value);
+    rc = o->falling ? -rc : rc;
+    return rc ? rc : (row_a > row_b) - (row_a < row_b);
+}
+
+int table_arrange (struct table *table, const char *columns, const char *sort, struct err *err)
+{
+    uint32_t rows = table_row_count (table), count = 0;
+    uint32_t *row = arena_array (table->arena, rows + 1, sizeof *row), chosen[64];
+    char *rest = columns ? arena_strdup (table->arena, columns) : NULL;
+    while (rest) {
+        const char *key = strsep (&rest, ",");
+        uint32_t c = column_of (table, key, err);
+        if (c == table->columns)
+            return err->code;
+        if (count == sizeof chosen / sizeof *chosen)
+            return err_set (err, ERR_LIMIT, "more than 64 columns");
+        chosen[count++] = c;
+    }
+    for (uint32_t c = 0; !columns && c < table->columns; c++)
+        chosen[count++] = c;
+    for (uint32_t r = 0; r < rows; r++)
+        row[r] = r;
+    if (sort) {
+        struct order order = {table, column_of (table, sort + (*sort == '-'), err), *sort == '-'};
+        if (order.column == table->columns)
+            return err->code;
+        qsort_r (row, rows, sizeof *row, rows_compare, &order);
+    }
+    struct table_column *column = arena_array (table->arena, count, sizeof *column);
+    struct cell *cell = reallocarray (NULL, (size_t)rows * count + 1, sizeof *cell);
+    assert (cell);
+    for (uint32_t c = 0; c < count; c++)
+        column[c] = table->column[chosen[c]];
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t c = 0; c < count; c++)
+            cell[(size_t)r * count + c] = table->cell[(size_t)row[r] * table->columns + chosen[c]];
+    free (table->cell);
+    table->cell = cell;
+    table->cells = table->cell_cap = (size_t)rows * count;
+    table->column = column;
+    table->columns = count;
+    return 0;
+}
+
 /* --- rows from messages --------------------------------------------------------------------- */
 
 static void cell_of_text (struct table *table, const ProtobufCMessage *of,

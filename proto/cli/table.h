@@ -80,6 +80,9 @@ void table_cell (struct table *table, const ProtobufCMessage *message, const cha
 /* A row is complete; asserts that every cell is there. */
 void table_end_row (struct table *table);
 uint32_t table_row_count (const struct table *table);
+/* The rows ordered by a column ("-cost": the largest first; what is null comes last), then only these columns in this
+ * order ("job_id,end_time"); NULL: as they are. ERR_INVALID names a column that is not there, and those that are. */
+int table_arrange (struct table *table, const char *columns, const char *sort, struct err *err);
 
 /* To stdout in the context's format: JSON an array of objects. No rows: header only, [] or the
  * CSV header. CLI_OK, or CLI_FAILED after a sentence when stdout cannot be written. */

@@ -51,6 +51,16 @@ class Options(unittest.TestCase):
         plain = re.sub(r"\\f[A-Z]|\\&", "", text).replace("\\-", "-")
         return plain
 
+    def test_words_of_elsewhere(self):
+        """Commands of other batch systems are named with ours, which there are."""
+        known = set(commands())
+        for word in ("bsub", "pbsnodes", "qsub", "qstat", "qdel", "qalter", "sacct", "sbatch", "scancel", "scontrol", "sinfo",
+                     "sprio", "squeue", "srun", "sshare"):
+            done = subprocess.run([str(layout.find_programs(BUILD)["nui"]), word], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2, word)
+            ours = re.findall(r"nui ([a-z]+)", done.stderr.split("here:")[1])
+            self.assertTrue(ours and set(ours) <= known, done.stderr)
+
     def test_help_man_completion(self):
         completion = nui("completion", "bash")
         names = commands()

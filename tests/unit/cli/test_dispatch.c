@@ -93,6 +93,7 @@ static void refuses_with_a_hint (void **state)
         {"nui sumbit", "unknown command 'sumbit', did you mean 'submit'?"},
         {"nui help shwoq", "did you mean 'showq'?"},
         {"nui xyzzyplugh", "unknown command 'xyzzyplugh' (see nui help)"},
+        {"nui squeue", "there is no squeue here: nui jobs, on a cluster nui showq\n"},
         {"nui --jsn jobs", "unknown option --jsn, did you mean --json?"},
         {"nui --config", "a file is missing after --config"},
         {"nui completion zsh", "say 'bash'"},

@@ -145,18 +145,18 @@ static void lists (void **state)
         assert_int_equal (metastore_job_update (f->store, &row, &err), 0);
     }
     assert_int_equal (
-        metastore_job_list (f->store, NULL, false, UINT32_MAX, f->arena, &numbers, &count, &err),
+        metastore_job_list (f->store, NULL, false, 0, UINT32_MAX, f->arena, &numbers, &count, &err),
         0);
     assert_int_equal (count, 50);
     assert_int_equal (numbers[0], 151);
     assert_int_equal (numbers[49], 200);
     assert_int_equal (
-        metastore_job_list (f->store, "bob", true, 10, f->arena, &numbers, &count, &err), 0);
+        metastore_job_list (f->store, "bob", true, 0, 10, f->arena, &numbers, &count, &err), 0);
     assert_int_equal (count, 10);
     assert_int_equal (numbers[0], 182); /* the newest ten, oldest first */
     assert_int_equal (numbers[9], 200);
     assert_int_equal (
-        metastore_job_list (f->store, "carol", true, 10, f->arena, &numbers, &count, &err), 0);
+        metastore_job_list (f->store, "carol", true, 0, 10, f->arena, &numbers, &count, &err), 0);
     assert_int_equal (count, 0);
 }
 

@@ -1,0 +1,307 @@
+/* jobs: the list of jobs, those that wait and run, and what ran before. The daemon gives pages of all that there are;
+ * which of them are wanted, in which columns and order, is seen to here, so that no question costs it more than a page. */
+#include <assert.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "meta/cli/grid.h"
+#include "proto/base/clock.h"
+
+enum { PAGE = 500, PAGES_MAX = 400, LIMIT_DEFAULT = 1000 };
+
+static const struct table_column jobs_columns[] = {
+    {"job_id", "JOB", TABLE_TEXT, 0},
+    {"name", "NAME", TABLE_TEXT, 0},
+    {"user", "USER", TABLE_TEXT, 0},
+    {"account", "ACCOUNT", TABLE_TEXT, 0},
+    {"state", "STATE", TABLE_TEXT, 0},
+    {"sites", "SITES", TABLE_TEXT, 0},
+    {"procs", "PROCS", TABLE_INT, 0},
+    {"submit_time", "SUBMITTED", TABLE_TIME, 0},
+    {"start_time", "START", TABLE_TIME, 0},
+    {"end_time", "END", TABLE_TIME, 0},
+    {"elapsed", "ELAPSED", TABLE_DURATION, 0},
+    {"exit_code", "EXIT", TABLE_INT, 0},
+    {"price_max", "PRICE<=", TABLE_CREDITS, 0},
+    {"reason", "REASON", TABLE_TEXT, 0},
+};
+
+struct jobs_args {
+    bool all, ended, totals;
+    uint64_t limit;
+    struct cli_period period;
+    const char *state, *site, *name, *account, *user, *columns, *sort;
+};
+
+static const struct cli_option jobs_options[] = {
+    {"all", 'a', CLI_OPT_FLAG, NULL, "everybody's (operators)", offsetof (struct jobs_args, all)},
+    {"ended", 'e', CLI_OPT_FLAG, NULL, "also those that have ended",
+     offsetof (struct jobs_args, ended)},
+    {"from", 0, CLI_OPT_PAST, "TIME", "that had not ended by then (and ended ones)",
+     offsetof (struct jobs_args, period.from)},
+    {"to", 0, CLI_OPT_PAST, "TIME", "that were submitted before (and ended ones)",
+     offsetof (struct jobs_args, period.to)},
+    {"period", 0, CLI_OPT_PERIOD, "PERIOD", "both: a month or a day, 2026-11, yesterday",
+     offsetof (struct jobs_args, period)},
+    {"state", 's', CLI_OPT_STRING, "A,B", "only in these states: Running, Failed, ...",
+     offsetof (struct jobs_args, state)},
+    {"site", 0, CLI_OPT_STRING, "A,B", "only with a component at one of these",
+     offsetof (struct jobs_args, site)},
+    {"name", 'N', CLI_OPT_STRING, "PATTERN", "only called so: run-*",
+     offsetof (struct jobs_args, name)},
+    {"account", 'A', CLI_OPT_STRING, "A,B", "only paid by one of these",
+     offsetof (struct jobs_args, account)},
+    {"user", 'u', CLI_OPT_STRING, "A,B", "with --all: only of these users",
+     offsetof (struct jobs_args, user)},
+    {"format", 'o', CLI_OPT_STRING, "COLUMN,..", "only these columns, named as in --json",
+     offsetof (struct jobs_args, columns)},
+    {"sort", 0, CLI_OPT_STRING, "[-]COLUMN", "ordered by it; -: the largest first",
+     offsetof (struct jobs_args, sort)},
+    {"totals", 0, CLI_OPT_FLAG, NULL, "a last line: jobs, processors, processor-hours",
+     offsetof (struct jobs_args, totals)},
+    {"limit", 0, CLI_OPT_COUNT, "N", "the newest N (default 1000)",
+     offsetof (struct jobs_args, limit), 1, 100000},
+    {0},
+};
+
+/* What the rows come to. */
+struct jobs_sum {
+    uint64_t jobs, procs;
+    int64_t proc_seconds;
+};
+
+static const char *user_name (const char *uri)
+{
+    const char *slash = strrchr (uri, '/');
+    return slash ? slash + 1 : uri;
+}
+
+static bool listed (const char *list, const char *word)
+{
+    size_t len = strlen (word);
+    for (const char *at = list; at; at = strchr (at, ',')) {
+        at += *at == ',';
+        if (strncasecmp (at, word, len) == 0 && (at[len] == ',' || !at[len]))
+            return true;
+    }
+    return false;
+}
+
+static bool at_site (const Nui__Meta__V1__JobStatus *s, const char *list)
+{
+    for (size_t i = 0; i < s->n_components; i++)
+        if (*s->components[i]->site && listed (list, s->components[i]->site))
+            return true;
+    return false;
+}
+
+static bool wanted (const struct jobs_args *args, const Nui__Meta__V1__JobStatus *s)
+{
+    return (!args->period.from || !s->end_us || s->end_us >= args->period.from) &&
+           (!args->period.to || s->submit_us < args->period.to) &&
+           (!args->state || listed (args->state, grid_state_name (s->state))) &&
+           (!args->site || at_site (s, args->site)) &&
+           (!args->name || fnmatch (args->name, s->name, 0) == 0) &&
+           (!args->account || listed (args->account, s->account)) &&
+           (!args->user || listed (args->user, user_name (s->submitter)));
+}
+
+static bool has_run (const Nui__Meta__V1__JobStatus *s)
+{
+    return s->start_us && !s->start_is_estimate &&
+           (s->end_us || s->state == NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING);
+}
+
+/* The first exit code of a component that is not 0. */
+static int32_t exit_of (const Nui__Meta__V1__JobStatus *s)
+{
+    int32_t code = 0;
+    for (size_t i = 0; i < s->n_components && code == 0; i++)
+        code = s->components[i]->job ? s->components[i]->job->exit_code : 0;
+    return code;
+}
+
+static void jobs_row (struct table *table, const Nui__Meta__V1__JobStatus *s, time_us now,
+                      struct jobs_sum *sum)
+{
+    struct strbuf sites = STRBUF_INIT;
+    uint64_t procs = 0;
+    for (size_t i = 0; i < s->n_components; i++) {
+        if (*s->components[i]->site)
+            strbuf_printf (&sites, "%s%s", sites.len ? "+" : "", s->components[i]->site);
+        procs += s->components[i]->job ? s->components[i]->job->procs : 0;
+    }
+    duration_us elapsed = has_run (s) ? (s->end_us ? s->end_us : now) - s->start_us : 0;
+    table_text (table, s->grid_job_id);
+    table_text (table, *s->name ? s->name : NULL);
+    table_text (table, user_name (s->submitter));
+    table_text (table, *s->account ? s->account : NULL);
+    table_text (table, grid_state_name (s->state));
+    table_text (table, sites.len ? strbuf_text (&sites) : NULL);
+    if (procs)
+        table_int (table, (int64_t)procs);
+    else
+        table_null (table);
+    table_time (table, s->submit_us);
+    table_time (table, s->start_us ? s->start_us : TIME_US_NONE);
+    table_time (table, s->end_us ? s->end_us : TIME_US_NONE);
+    if (has_run (s))
+        table_duration (table, elapsed);
+    else
+        table_null (table);
+    if (has_run (s) && s->end_us)
+        table_int (table, exit_of (s));
+    else
+        table_null (table);
+    table_credits (table, s->price_micro);
+    table_text (table, s->reason && *s->reason->text ? s->reason->text : NULL);
+    table_end_row (table);
+    strbuf_free (&sites);
+    sum->jobs++;
+    sum->procs += procs;
+    sum->proc_seconds += (int64_t)procs * (elapsed / US_PER_S);
+}
+
+/* Pages from the newest on, each oldest first; kept until all are there, since the newest rows stand last. */
+struct pages {
+    Nui__Meta__V1__JobsReply *page[PAGES_MAX];
+    uint32_t count;
+    uint64_t found;
+    bool more; /* there may be others that were not looked at */
+};
+
+static uint64_t number_of (const Nui__Meta__V1__JobStatus *s)
+{
+    const char *dot = strchr (s->grid_job_id, '.');
+    return dot ? strtoull (dot + 1, NULL, 10) : 0;
+}
+
+static int pages_read (struct cli_context *ctx, const struct jobs_args *args, struct pages *pages,
+                       struct err *err)
+{
+    Nui__Meta__V1__JobsRequest request = NUI__META__V1__JOBS_REQUEST__INIT;
+    request.all_users = args->all;
+    request.ended = args->ended || args->period.from || args->period.to || args->state;
+    request.limit = PAGE;
+    for (pages->more = true; pages->more && pages->found < args->limit;) {
+        ProtobufCMessage *reply = NULL;
+        if (pages->count == PAGES_MAX)
+            return 0;
+        if (grid_call (ctx, "Jobs", &request.base, &reply, err) < 0)
+            return err->code;
+        Nui__Meta__V1__JobsReply *page = (Nui__Meta__V1__JobsReply *)reply;
+        pages->page[pages->count++] = page;
+        for (size_t i = 0; i < page->n_jobs; i++) {
+            uint64_t number = number_of (page->jobs[i]);
+            pages->found += wanted (args, page->jobs[i]);
+            if (i == 0 || number < request.before)
+                request.before = number;
+        }
+        pages->more = page->n_jobs >= PAGE && request.before > 1;
+    }
+    return 0;
+}
+
+static void pages_free (struct pages *pages)
+{
+    for (uint32_t i = 0; i < pages->count; i++)
+        nui__meta__v1__jobs_reply__free_unpacked (pages->page[i], NULL);
+}
+
+static struct table *jobs_table (const struct jobs_args *args, const struct pages *pages,
+                                 struct jobs_sum *sum)
+{
+    struct table *table = TABLE_CREATE (jobs_columns);
+    uint64_t skip = pages->found > args->limit ? pages->found - args->limit : 0;
+    time_us now = clock_now_us ();
+    for (uint32_t p = pages->count; p-- > 0;)
+        for (size_t i = 0; i < pages->page[p]->n_jobs; i++)
+            if (wanted (args, pages->page[p]->jobs[i])) {
+                if (skip)
+                    skip--;
+                else
+                    jobs_row (table, pages->page[p]->jobs[i], now, sum);
+            }
+    return table;
+}
+
+/* CLI_OK, or a state that there is not. */
+static int states_check (const char *list)
+{
+    char copy[256], *rest = copy, known[256] = "";
+    if (!list)
+        return CLI_OK;
+    snprintf (copy, sizeof copy, "%s", list);
+    for (int k = NUI__META__V1__GRID_JOB_STATE__GRID_PENDING;
+         k <= NUI__META__V1__GRID_JOB_STATE__GRID_REFUSED; k++)
+        snprintf (known + strlen (known), sizeof known - strlen (known), "%s%s", *known ? "," : "",
+                  grid_state_name ((Nui__Meta__V1__GridJobState)k));
+    while (rest) {
+        const char *word = strsep (&rest, ",");
+        if (!listed (known, word) || !*word)
+            return cli_usage ("jobs", "--state: there is no state '%s'; there are %s", word, known);
+    }
+    return CLI_OK;
+}
+
+static int jobs_run (struct cli_context *ctx, int argc, char **argv)
+{
+    struct jobs_args args = {0};
+    struct cli_operands operands;
+    struct pages *pages;
+    struct jobs_sum sum = {0};
+    struct err err;
+    int code;
+    err_clear (&err);
+    if (!cli_options (ctx, jobs_options, 0, &args, argc, argv, &operands, &code))
+        return code;
+    if (operands.count)
+        return cli_usage (argv[0], "'%s' is one too many; nui status explains one job",
+                          operands.item[0]);
+    if (args.user && !args.all)
+        return cli_usage (argv[0], "--user is for --all: without it these are your own");
+    if (states_check (args.state) != CLI_OK)
+        return CLI_USAGE;
+    args.limit = args.limit ? args.limit : LIMIT_DEFAULT;
+    pages = calloc (1, sizeof *pages);
+    assert (pages);
+    struct table *table = NULL;
+    if (pages_read (ctx, &args, pages, &err) < 0) {
+        code = cli_fail (argv[0], &err);
+        goto out;
+    }
+    table = jobs_table (&args, pages, &sum);
+    if (table_arrange (table, args.columns, args.sort, &err) < 0) {
+        code = cli_usage (argv[0], "%s", err.text);
+        goto out;
+    }
+    code = table_print (table, ctx);
+    if (args.totals && cli_format (ctx) == CLI_TABLE)
+        printf ("%llu job%s, %llu processors, %lld.%02lld processor-hours\n",
+                (unsigned long long)sum.jobs, sum.jobs == 1 ? "" : "s",
+                (unsigned long long)sum.procs, (long long)sum.proc_seconds / 3600,
+                (long long)sum.proc_seconds % 3600 / 36);
+    if (pages->found > args.limit || pages->more)
+        fprintf (stderr, "nui jobs: there may be older ones: --limit N looks further\n");
+out:
+    table_destroy (table);
+    pages_free (pages);
+    free (pages);
+    return code;
+}
+
+const struct cli_command jobs_command = {
+    .name = "jobs",
+    .group = CLI_USERS,
+    .summary = "list jobs, also what ran before",
+    .run = jobs_run,
+    .help = "nui jobs [options]",
+    .text =
+        "Lists your jobs that have not ended; with --ended, a period or states also those that have.\n"
+        "The newest stand last.",
+    .options = jobs_options,
+    .example = "nui jobs --period 2026-11 --state Failed,Cancelled\n"
+               "nui jobs --ended --format job_id,elapsed,procs,exit_code --sort -elapsed --totals",
+};

@@ -1,0 +1,65 @@
+"""What ran and what it used: nui jobs picks, orders and sums up jobs that run and jobs that have ended."""
+import json
+import os
+import time
+import unittest
+
+from fixture import GridCase, main
+
+
+@unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs run as other accounts")
+class History(GridCase):
+    def submit(self, name, code=0, *options):
+        script = self.write(f"{name}.sh", f"#!/bin/sh\nexit {code}\n")
+        return self.nui("alice", "submit", "-A", "phys", "-t", "60", "--name", name, *options, script).stdout.strip()
+
+    def jobs(self, *args, who="alice"):
+        return json.loads(self.nui(who, "jobs", "--json", *args).stdout)
+
+    def names(self, *args, **options):
+        return [job["name"] for job in self.jobs(*args, **options)]
+
+    def test_ended_ones(self):
+        began = int(time.time())
+        ended = {"good-1": 0, "good-2": 0, "bad": 7}
+        for name, code in ended.items():
+            self.wait_state(self.submit(name, code, "--tasks", "2" if name == "good-2" else "1"), ("Completed", "Failed"))
+        held = self.submit("waits", 0, "--hold")
+        self.assertEqual(self.names(), ["waits"])
+        self.assertEqual(self.names("--ended"), [*ended, "waits"])
+        self.assertEqual(self.names("--state", "failed"), ["bad"])
+        self.assertEqual(self.names("--name", "good-*", "--ended"), ["good-1", "good-2"])
+        self.assertEqual(self.names("--from", f"@{began - 1}"), [*ended, "waits"])
+        self.assertEqual(self.names("--to", f"@{began - 5}"), [])
+        self.assertEqual(self.names("--ended", "--account", "nobody,phys"), [*ended, "waits"])
+        self.assertEqual(self.names("--ended", "--account", "nobody"), [])
+        self.assertEqual(self.names("--ended", "--site", "nowhere"), [])
+        self.assertEqual(self.names("--ended", "--limit", "2"), ["bad", "waits"])
+        self.assertEqual(self.names("--ended", "--all", "--user", "alice", who="operator"), [*ended, "waits"])
+        self.assertEqual(self.names("--ended", "--all", "--user", "bob", who="operator"), [])
+        self.assertEqual([(job["exit_code"], job["procs"]) for job in self.jobs("--ended", "--name", "[gb]*")],
+                         [(0, 1), (0, 2), (7, 1)])
+        row = self.jobs("--ended", "--format", "end_time,elapsed,name", "--sort", "-name")
+        self.assertEqual([job["name"] for job in row], ["waits", "good-2", "good-1", "bad"])
+        self.assertEqual(list(row[0]), ["end_time", "elapsed", "name"])
+        self.assertEqual((row[0]["end_time"], row[0]["elapsed"]), (None, None))
+        self.assertRegex(row[1]["elapsed"], r"^00:0\d:\d\d$")
+        said = self.nui("alice", "jobs", "--ended", "--state", "Completed,Failed", "--totals").stdout
+        self.assertRegex(said, r"\n3 jobs, 4 processors, 0\.\d\d processor-hours\n$")
+        for args, why in ((("--state", "Lost"), "there is no state 'Lost'"), (("--format", "cost"), "no column 'cost'"),
+                          (("--sort", "-x"), "no column 'x'"), (("--user", "bob"), "is for --all")):
+            self.assertIn(why, self.nui("alice", "jobs", *args, code=2).stderr)
+        self.nui("alice", "cancel", held)
+
+    def test_more_than_a_page(self):
+        """More than the daemon gives at a time."""
+        idents = self.nui("alice", "submit", "-A", "phys", "-t", "60", "--hold", "--array", "1-620", "--name", "many",
+                          self.write("many.sh", "#!/bin/sh\ntrue\n")).stdout.split()
+        self.assertEqual([job["job_id"] for job in self.jobs("--name", "many")], idents)
+        done = self.nui("alice", "jobs", "--json", "--name", "many", "--limit", "600")
+        self.assertEqual([job["job_id"] for job in json.loads(done.stdout)], idents[20:])
+        self.assertIn("older ones", done.stderr)
+
+
+if __name__ == "__main__":
+    main()
