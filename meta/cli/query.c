@@ -1,4 +1,5 @@
 /* status, cancel, sites, whoami: what there is, as tables. jobs has a file of its own. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,6 +61,8 @@ static const struct table_column status_columns[] = {
     {"start_time", "Start", TABLE_TIME, 0},
     {"start_is_estimate", "Start is estimate", TABLE_BOOL, 0},
     {"end_time", "End", TABLE_TIME, 0},
+    {"exit", "Exit", TABLE_TEXT, 0},
+    {"charged", "Charged", TABLE_CREDITS, 0},
     {"price_max", "Price at most", TABLE_CREDITS, 0},
     {"cost_bound", "Signed for at most", TABLE_CREDITS, 0},
     {"attempts", "Co-reservation attempts", TABLE_INT, 0},
@@ -110,7 +113,8 @@ static const struct table_column component_columns[] = {
     {"procs", "PROCS", TABLE_INT, 0},          {"hosts", "HOSTS", TABLE_TEXT, 0},
     {"start_time", "START", TABLE_TIME, 0},    {"end_time", "END", TABLE_TIME, 0},
     {"exit_code", "EXIT", TABLE_INT, 0},       {"account", "ACCOUNT", TABLE_TEXT, 0},
-    {"held", "HELD", TABLE_CREDITS, 0},        {"reason", "REASON", TABLE_TEXT, 0},
+    {"held", "HELD", TABLE_CREDITS, 0},        {"charged", "CHARGED", TABLE_CREDITS, 0},
+    {"reason", "REASON", TABLE_TEXT, 0},
 };
 
 static const struct table_column answer_columns[] = {
@@ -150,6 +154,44 @@ static bool waits (const Nui__Meta__V1__JobStatus *s)
            s->state == NUI__META__V1__GRID_JOB_STATE__GRID_RESERVED;
 }
 
+/* "exit code 7", "killed by signal 9 (Killed)", of the first component that did not end well. */
+static void exit_cell (struct table *t, const Nui__Meta__V1__JobStatus *s)
+{
+    enum { SIGNAL_BASE = 128 };
+    const Nui__Meta__V1__ComponentStatus *c = NULL;
+    for (size_t i = 0; i < s->n_components && (!c || c->job->exit_code == 0); i++)
+        if (s->components[i]->job && s->components[i]->job->start_us &&
+            s->components[i]->job->end_us)
+            c = s->components[i];
+    if (!c || !s->end_us) {
+        table_null (t);
+        return;
+    }
+    int code = c->job->exit_code;
+    const char *of = s->n_components > 1 && code ? c->name : "", *colon = *of ? ": " : "";
+    if (code > SIGNAL_BASE && code < SIGNAL_BASE + NSIG)
+        table_printf (t, "%s%skilled by signal %d (%s)", of, colon, code - SIGNAL_BASE,
+                      strsignal (code - SIGNAL_BASE));
+    else
+        table_printf (t, "%s%sexit code %d", of, colon, code);
+}
+
+/* Once the bank has charged all of it. */
+static void charged_cell (struct table *t, const Nui__Meta__V1__JobStatus *s)
+{
+    credit_micro sum = 0;
+    bool known = s->end_us != 0;
+    for (size_t i = 0; i < s->n_components && known; i++) {
+        const Nui__Local__V1__JobInfo *job = s->components[i]->job;
+        known = job && job->charged;
+        sum += known ? job->charged_micro : 0;
+    }
+    if (known)
+        table_credits (t, sum);
+    else
+        table_null (t);
+}
+
 static struct table *status_record (const Nui__Meta__V1__JobStatus *s)
 {
     struct table *t = table_create (status_columns, sizeof status_columns / sizeof *status_columns);
@@ -163,6 +205,8 @@ static struct table *status_record (const Nui__Meta__V1__JobStatus *s)
     table_time (t, time_or_none (s->start_us));
     table_bool (t, s->start_is_estimate);
     table_time (t, time_or_none (s->end_us));
+    exit_cell (t, s);
+    charged_cell (t, s);
     table_credits (t, s->price_micro);
     if (s->cost_max_micro)
         table_credits (t, s->cost_max_micro);
@@ -214,18 +258,22 @@ static void component_row (struct table *t, const Nui__Meta__V1__ComponentStatus
         table_null (t);
     table_text (t, text_or_null (job->account));
     table_credits (t, job->held_micro);
+    if (job->charged)
+        table_credits (t, job->charged_micro);
+    else
+        table_null (t);
     table_text (t, reason_text (job->reason));
     table_end_row (t);
 }
 
-/* How far its files are, from the site itself: the metascheduler hears of it when something else changes. */
-static void files_of (struct cli_context *ctx, const Nui__Meta__V1__ComponentStatus *c,
-                      struct table *files)
+/* What the site itself knows better: how far its files are, what the bank has charged. The metascheduler hears of a job
+ * when something else changes. */
+static void site_asked (struct cli_context *ctx, Nui__Meta__V1__ComponentStatus *c)
 {
-    const Nui__Local__V1__JobInfo *job = c->job;
+    Nui__Local__V1__JobInfo *job = c->job;
     ProtobufCMessage *now = NULL;
     struct rpcclient *site = NULL;
-    if (!job || (!job->n_transfers && !has_code (job, "StageIn") && !*job->stage_out &&
+    if (!job || (!job->end_us && !job->n_transfers && !has_code (job, "StageIn") &&
                  job->state != NUI__LOCAL__V1__JOB_STATE__JOB_RESERVED))
         return;
     struct tlsid *me = cli_identity (ctx, NULL);
@@ -239,9 +287,17 @@ static void files_of (struct cli_context *ctx, const Nui__Meta__V1__ComponentSta
     if (me && *c->site_server)
         site = rpcclient_create (&config, NULL);
     if (site && rpcclient_call (site, &nui__local__v1__local__descriptor, "Job", &request.base,
-                                SITE_PATIENCE_S * US_PER_S, true, &now, NULL) == 0)
-        job = (const Nui__Local__V1__JobInfo *)now;
-    transfers_rows (files, c->name, job->transfers, job->n_transfers);
+                                SITE_PATIENCE_S * US_PER_S, true, &now, NULL) == 0) {
+        Nui__Local__V1__JobInfo *own = (Nui__Local__V1__JobInfo *)now;
+        job->charged = own->charged;
+        job->charged_micro = own->charged_micro;
+        Nui__Common__V1__TransferInfo **transfers = job->transfers;
+        size_t count = job->n_transfers;
+        job->transfers = own->transfers;
+        job->n_transfers = own->n_transfers;
+        own->transfers = transfers;
+        own->n_transfers = count;
+    }
     if (now)
         protobuf_c_message_free_unpacked (now, NULL);
     rpcclient_destroy (site);
@@ -250,8 +306,12 @@ static void files_of (struct cli_context *ctx, const Nui__Meta__V1__ComponentSta
 static int status_print (struct cli_context *ctx, const Nui__Meta__V1__JobStatus *s)
 {
     struct table *files = transfers_table ();
-    for (size_t i = 0; i < s->n_components; i++)
-        files_of (ctx, s->components[i], files);
+    for (size_t i = 0; i < s->n_components; i++) {
+        Nui__Meta__V1__ComponentStatus *c = s->components[i];
+        site_asked (ctx, c);
+        if (c->job)
+            transfers_rows (files, c->name, c->job->transfers, c->job->n_transfers);
+    }
     struct table *record = status_record (s);
     struct table *parts =
         table_create (component_columns, sizeof component_columns / sizeof *component_columns);

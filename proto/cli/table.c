@@ -691,7 +691,7 @@ int table_show (struct cli_context *ctx, const struct table_column *columns, uin
     return table_print_done (table, ctx);
 }
 
-/* "Title:  value", the values in one column. */
+/* "Title:  value", the values in one column; nothing of what is not there. */
 static void record_to_text (const struct table *table, struct table_look look, struct strbuf *out)
 {
     size_t width = 0;
@@ -699,11 +699,15 @@ static void record_to_text (const struct table *table, struct table_look look, s
     assert (title);
     for (uint32_t c = 0; c < table->columns; c++) {
         struct strbuf text = STRBUF_INIT;
+        if (table->cell[c].is_null)
+            continue;
         title_put (table, c, &look, &text);
         title[c] = strbuf_steal (&text);
         width = width_of (title[c]) > width ? width_of (title[c]) : width;
     }
     for (uint32_t c = 0; c < table->columns; c++) {
+        if (!title[c])
+            continue;
         char *value = cell_spelled (table, c, years_shown (table, c, look.now));
         strbuf_printf (out, "%s:%*s%s\n", title[c], (int)(width - width_of (title[c])) + 2, "",
                        value);

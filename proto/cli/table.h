@@ -93,7 +93,7 @@ int table_show (struct cli_context *ctx, const struct table_column *columns, uin
                 const void *items, size_t item_count);
 #define TABLE_SHOW(ctx, columns, items, n)                                                         \
     table_show (ctx, columns, sizeof (columns) / sizeof *(columns), items, n)
-/* One row as a person reads it, "Title: value" lines; JSON one object; CSV as above. */
+/* One row as a person reads it, "Title: value" lines of what is not null; JSON one object; CSV as above. */
 int table_print_record (struct table *table, struct cli_context *ctx);
 /* The pieces, for commands with several tables or lines of their own. */
 void table_to_text (const struct table *table, struct table_look look, struct strbuf *out);

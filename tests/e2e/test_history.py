@@ -3,8 +3,9 @@ import json
 import os
 import time
 import unittest
+from decimal import Decimal
 
-from fixture import GridCase, main
+from fixture import GridCase, main, wait_for
 
 
 @unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs run as other accounts")
@@ -50,6 +51,24 @@ class History(GridCase):
                           (("--sort", "-x"), "no column 'x'"), (("--user", "bob"), "is for --all")):
             self.assertIn(why, self.nui("alice", "jobs", *args, code=2).stderr)
         self.nui("alice", "cancel", held)
+
+    def test_what_it_cost(self):
+        ident = self.submit("paid", 3, "--tasks", "2")
+        self.wait_state(ident, ("Failed",))
+        job = wait_for("the charge", lambda: (lambda s: s["charged"] is not None and s)(self.status("alice", ident)), 60,
+                       self.grid.layout.log)
+        self.assertEqual(job["exit"], "exit code 3")
+        self.assertEqual(job["components"][0]["charged"], job["charged"])
+        booked = sum(line["posted"] for line in self.charges(ident))
+        self.assertEqual(booked, -Decimal(str(job["charged"])))
+        self.assertLess(booked, 0)
+        said = self.nui("alice", "status", ident).stdout
+        self.assertIn("exit code 3\n", said)
+        self.assertFalse([line for line in said.splitlines() if line.split(":")[-1].strip() == "-"], said)
+        killed = self.nui("alice", "submit", "-A", "phys", "-t", "60",
+                          self.write("killed.sh", "#!/bin/sh\nkill -9 $$\n")).stdout.strip()
+        self.wait_state(killed, ("Failed",))
+        self.assertEqual(self.status("alice", killed)["exit"], "killed by signal 9 (Killed)")
 
     def test_more_than_a_page(self):
         """More than the daemon gives at a time."""

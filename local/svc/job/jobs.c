@@ -14,6 +14,7 @@
 #include "local/svc/job/jobspec.h"
 #include "local/svc/job/life.h"
 #include "local/svc/nodes.h"
+#include "local/store/runs.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/text.h"
 
@@ -468,6 +469,24 @@ static void estimate_fill (struct svc *svc, const struct site_job *job,
         info->start_estimate_us = slot.start;
 }
 
+/* What the bank has said of its runs. */
+static void on_charged (void *arg, const struct store_run *run)
+{
+    Nui__Local__V1__JobInfo *info = arg;
+    info->charged = info->charged && run->charged >= 0;
+    if (run->charged > 0)
+        info->charged_micro += run->charged;
+}
+
+static void charged_fill (struct svc *svc, Nui__Local__V1__JobInfo *info)
+{
+    enum { OF_A_JOB_MAX = 1000 };
+    info->charged = true;
+    if (runs_read (svc->store, 0, 0, info->site_job_id, &(struct runs_after){0}, OF_A_JOB_MAX,
+                   on_charged, info, NULL) != 0)
+        info->charged = false;
+}
+
 void jobs_job (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     struct svc *svc = self;
@@ -486,6 +505,8 @@ void jobs_job (void *self, struct rpccall *call, const ProtobufCMessage *request
         jobs_info (svc, live ? &live->rec : &rec, live, svc->call_arena, &info);
         if (live)
             estimate_fill (svc, live, &info);
+        if (store_job_ended (live ? live->rec.state : rec.state))
+            charged_fill (svc, &info);
         rpccall_reply (call, &info.base);
     }
     store_job_free (&rec);

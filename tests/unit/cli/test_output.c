@@ -185,10 +185,12 @@ static void nothing_to_show (void **state)
 static void a_record (void **state)
 {
     (void)state;
-    static const struct table_column two[] = {{"name", "Name", TABLE_TEXT, 0},
-                                              {"jobs", "Jobs running", TABLE_INT, 0}};
-    struct table *t = table_create (two, 2);
+    static const struct table_column three[] = {{"name", "Name", TABLE_TEXT, 0},
+                                                {"why", "Why it does not run", TABLE_TEXT, 0},
+                                                {"jobs", "Jobs running", TABLE_INT, 0}};
+    struct table *t = TABLE_CREATE (three);
     table_text (t, "alpha");
+    table_null (t);
     table_int (t, 3);
     table_end_row (t);
     struct cli_context *ctx = cli_context_create ();
@@ -200,11 +202,51 @@ static void a_record (void **state)
     rc |= table_print_record (t, ctx);
     capture_end ();
     assert_int_equal (rc, 0);
-    assert_string_equal (captured[0], "Name:          alpha\nJobs running:  3\n"
-                                      "{\n  \"name\": \"alpha\",\n  \"jobs\": 3\n}\n"
-                                      "name,jobs\nalpha,3\n");
+    assert_string_equal (captured[0],
+                         "Name:          alpha\nJobs running:  3\n"
+                         "{\n  \"name\": \"alpha\",\n  \"why\": null,\n  \"jobs\": 3\n}\n"
+                         "name,why,jobs\nalpha,,3\n");
     cli_context_destroy (ctx);
     table_destroy (t);
+}
+
+static void another_order (void **state)
+{
+    (void)state;
+    static const struct table_column pair[] = {{"name", "Name", TABLE_TEXT, 0},
+                                               {"jobs", "Jobs", TABLE_INT, 0}};
+    static const struct {
+        const char *name;
+        int64_t jobs;
+    } rows[] = {{"grid.10", 3}, {"grid.9", -1}, {"b", 7}, {"a", 7}};
+    static const struct {
+        const char *columns, *sort, *text;
+    } cases[] = {
+        {NULL, NULL, "grid.10,3\ngrid.9,\nb,7\na,7\n"},
+        {NULL, "name", "a,7\nb,7\ngrid.9,\ngrid.10,3\n"},
+        {"jobs,name,jobs", "jobs", "3,grid.10,3\n7,b,7\n7,a,7\n,grid.9,\n"},
+        {"name", "-jobs", "b\na\ngrid.10\ngrid.9\n"}, /* what is null is last either way */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct table *t = TABLE_CREATE (pair);
+        struct strbuf out = STRBUF_INIT;
+        struct err err = {0};
+        for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+            table_text (t, rows[r].name);
+            if (rows[r].jobs < 0)
+                table_null (t);
+            else
+                table_int (t, rows[r].jobs);
+            table_end_row (t);
+        }
+        assert_int_equal (table_arrange (t, "name,x", NULL, &err), ERR_INVALID);
+        assert_string_equal (err.text, "there is no column 'x'; there are name, jobs");
+        assert_int_equal (table_arrange (t, cases[i].columns, cases[i].sort, &err), 0);
+        table_to_csv (t, true, &out);
+        assert_string_equal (strbuf_text (&out), cases[i].text);
+        strbuf_free (&out);
+        table_destroy (t);
+    }
 }
 
 static void full_disk_is_told (void **state)
@@ -261,6 +303,7 @@ int main (void)
         cmocka_unit_test_setup (as_json, utc),
         cmocka_unit_test (nothing_to_show),
         cmocka_unit_test (a_record),
+        cmocka_unit_test (another_order),
         cmocka_unit_test (full_disk_is_told),
         cmocka_unit_test (nested_json),
         cmocka_unit_test (fits_the_terminal),
