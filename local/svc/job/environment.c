@@ -218,9 +218,10 @@ static void variables_of_pbs (struct launch *l)
     env_printf (l, "PBS_ARRAY_ID", "%u[].%s", array_number (job), l->svc->site);
 }
 
+/* A job of the resource manager's own has no script here. */
 static bool script_has (const Nui__Common__V1__Component *c, const char *word)
 {
-    return memmem (c->script.data, c->script.len, word, strlen (word)) != NULL;
+    return c->script.len > 0 && memmem (c->script.data, c->script.len, word, strlen (word));
 }
 
 void environment_set (struct svc *svc, struct site_job *job, const struct jobspec *spec,
