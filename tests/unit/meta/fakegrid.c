@@ -968,7 +968,7 @@ int fake_submit (struct fakegrid *grid, const struct fake_job *job, char id_out[
     ProtobufCMessage *reply = NULL;
     request.envelope = fake_envelope (grid, grid->alice_id, "nui://demo/user/alice", job);
     int rc = rpcclient_call (grid->alice, &nui__meta__v1__meta__descriptor, "Submit", &request.base,
-                             3 * US_PER_S, true, &reply, err);
+                             (grid->impatient ? 3 : 60) * US_PER_S, true, &reply, err);
     envelope_free (request.envelope);
     if (rc == 0) {
         snprintf (id_out, 32, "%s", ((Nui__Meta__V1__SubmitReply *)reply)->grid_job_id);

@@ -353,7 +353,9 @@ static void kill_at (const char *method, uint32_t after, const struct fake_job *
     grid->kill_after = after;
     if (before)
         before (grid);
+    grid->impatient = true;
     int rc = fake_submit (grid, &job, id, &err);
+    grid->impatient = false;
     fake_until (grid, was_killed, grid, 20 * US_PER_S);
     fake_meta_start (grid);
     submit_ok (grid, &job, again); /* the same uuid: what was acknowledged is there */
