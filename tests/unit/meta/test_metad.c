@@ -667,6 +667,33 @@ static void a_number_that_is_anothers (void **state)
     assert_int_equal (site->calls_submit, 3);
 }
 
+static bool beta_is_told (void *arg)
+{
+    const struct fakesite *beta = &((struct fakegrid *)arg)->site[1];
+    return beta->calls_cancel + beta->calls_release + beta->calls_abort > 0;
+}
+
+/* One of the two sites of a job that runs at both was restored to before it came: what the other has is ended, too. */
+static void a_part_that_was_forgotten (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fakesite *site = &grid->site[0];
+    char id[32];
+    grid->site[0].hold_runs = grid->site[1].hold_runs = true;
+    submit_ok (grid, &pair, id);
+    fake_until_state (grid, id, NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING);
+    fake_until (grid, reported, site, 20 * US_PER_S);
+    fake_restored (site);
+    site->forgets = true;
+    fake_report (site);
+    fake_until_state (grid, id, NUI__META__V1__GRID_JOB_STATE__GRID_FAILED);
+    Nui__Meta__V1__JobStatus *now = fake_status (grid, id);
+    assert_string_equal (now->reason->code, "Forgotten");
+    nui__meta__v1__job_status__free_unpacked (now, NULL);
+    fake_until (grid, beta_is_told, grid, 20 * US_PER_S);
+    assert_int_equal (grid->site[0].launches + grid->site[1].launches, 2); /* nothing is run again */
+}
+
 /* A job that waits for another goes on waiting no longer than to its deadline. */
 static void who_waits_past_its_deadline_ends (void **state)
 {
@@ -969,7 +996,9 @@ static void what_cannot_be_written_is_not_done (void **state)
     }
     assert_int_equal (grid->site[0].calls_start + beta->calls_start, 0); /* not durable: not done */
     struct fake_job job = {.n = 1, .procs = 1, .walltime_s = 60};
+    grid->impatient = true;
     assert_int_not_equal (fake_submit (grid, &job, other, &err), 0);
+    grid->impatient = false;
     assert_int_equal (sqlite3_exec (db, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close (db);
     fake_until_state (grid, id, COMPLETED);
@@ -1344,6 +1373,7 @@ int main (int argc, char **argv)
         TEST (a_site_that_forgot),
         TEST (a_site_that_forgot_and_denies),
         TEST (a_number_that_is_anothers),
+        TEST (a_part_that_was_forgotten),
         TEST (live_jobs_are_shared),
         TEST (who_waits_past_its_deadline_ends),
         TEST (others_see_nothing),
