@@ -14,11 +14,19 @@ class Schedule:
         self.jobs = {j["number"]: j for j in scene.jobs}
         self.events = [(float(r["time"]), r["event"], int(r["job"]), float(r["at"]) if r["at"] else None,
                         dict(self.host(h) for h in r["hosts"].split())) for r in csv.DictReader(text.splitlines())]
-        self.start, self.end, self.on = {}, {}, {}
+        self.start, self.end, self.on = {}, {}, {}  # of its last run, where it was sent back
+        self.runs = []  # (job, from, to, hosts)
+        self.sent_back = [job for _, event, job, _, _ in self.events if event == "preempt"]
+        runs = {}
         for time, event, job, _, hosts in self.events:
+            if event in ("start", "resume"):
+                runs[job] = time, hosts
             if event == "start":
                 self.start[job], self.on[job] = time, hosts
-            elif event == "end":
+            elif event in ("end", "preempt") and job in runs:
+                begun, on = runs.pop(job)
+                self.runs.append((job, begun, time, on))
+            if event == "end":
                 self.end[job] = time
 
     @staticmethod
@@ -47,7 +55,7 @@ def jobs_right(s):
     """Each started once, not before it came, on nodes that suit it, with as many tasks as it asks; it ran its time."""
     starts = [job for _, event, job, _, _ in s.events if event == "start"]
     for job in set(starts):
-        if starts.count(job) != 1:
+        if starts.count(job) > 1 + s.sent_back.count(job):
             yield f"job {job} started {starts.count(job)} times"
     for job, at in s.start.items():
         j = s.jobs[job]
@@ -60,23 +68,30 @@ def jobs_right(s):
         for node in s.on[job]:
             if not suits(j, s.scene.nodes[node]):
                 yield f"job {job} is on {node}, which does not suit it"
-        if s.end.get(job) != at + min(j["run"], j["limit"]):
+        if job not in s.sent_back and s.end.get(job) != at + min(j["run"], j["limit"]):
             yield f"job {job} ended at {s.end.get(job)}, not at {at + min(j['run'], j['limit'])}"
 
 
 def nodes_right(s):
-    """No node has more than it has."""
-    changes = sorted([(t, 1, j) for j, t in s.start.items()] + [(t, 0, j) for j, t in s.end.items()])
-    used = defaultdict(int)
-    for _, begins, job in changes:
-        for node, tasks in s.on[job].items():
-            used[node] += tasks if begins else -tasks
+    """No node has more than it has: tasks, memory."""
+    changes = sorted([(t, 1, j, on) for j, t, _, on in s.runs] + [(t, 0, j, on) for j, _, t, on in s.runs],
+                     key=lambda c: c[:3])
+    used, memory = defaultdict(int), defaultdict(int)
+    for _, begins, job, on in changes:
+        for node, tasks in on.items():
+            sign = tasks if begins else -tasks
+            used[node] += sign
+            memory[node] += sign * s.jobs[job].get("dedicated", 0)
             if used[node] > s.scene.nodes[node]["procs"]:
                 yield f"node {node} has {used[node]} tasks at the start of job {job}"
+            if memory[node] > s.scene.nodes[node]["memory"]:
+                yield f"node {node} has {memory[node]} MB in use at the start of job {job}"
 
 
 def reservations_right(s):
     """Nobody whom it does not admit is on a reservation's nodes until its limit."""
+    if s.scene.more and "IGNSRMAXTIME" in s.scene.more.qos_flags:
+        return
     for rsv in s.scene.standing:
         for job, at in s.start.items():
             j = s.jobs[job]
@@ -86,28 +101,33 @@ def reservations_right(s):
                 yield f"job {job} of {j['user']}, from {at} on, is in a reservation from {begin} on"
 
 
-def counted(limit, j, hosts, left):
-    return {"MAXJOB": 1, "MAXPROC": j["tasks"], "MAXNODE": len(hosts), "MAXPS": j["tasks"] * left, "MAXWC": left}.get(limit)
+def counted(scene, limit, j, left):
+    """What the job counts against such a limit while so much of its own limit is left."""
+    largest = max(n["procs"] for n in scene.nodes.values())
+    procs, memory = (sum(n[what] for n in scene.nodes.values()) for what in ("procs", "memory"))
+    own = j["tasks"] * j.get("dedicated", 0)
+    return {"MAXJOB": 1, "MAXPROC": j["tasks"], "MAXNODE": -(-j["tasks"] // largest), "MAXPS": j["tasks"] * left, "MAXWC": left,
+            "MAXMEM": own, "MAXPE": round(max(j["tasks"] / procs, own / memory) * procs, 6)}[limit]
 
 
 def limits_right(s):
-    """No hard limit is broken by a start: those of jobs, processors, and what is left of wallclock."""
-    if s.scene.ignores:
+    """No hard limit is broken by a start."""
+    if s.scene.ignores or (s.scene.more and s.scene.more.lifts_limits()):
         return
     for kind, name, limit, _, hard in s.scene.limits:
         for job, at in s.start.items():
             j = s.jobs[job]
-            if (kind != "system" and j[kind] != name) or limit in ("MAXPE", "MAXMEM", "MAXNODE"):
+            if kind != "system" and j[kind] != name:
                 continue
             first = [e[2] for e in s.events if e[1] == "start" and e[0] == at]
-            use = counted(limit, j, s.on[job], j["limit"])
+            use = counted(s.scene, limit, j, j["limit"])
             for other, begun in s.start.items():
                 o = s.jobs[other]
                 if other == job or begun > at or s.end[other] <= at or (kind != "system" and o[kind] != name):
                     continue
-                if begun == at and first.index(other) > first.index(job):
+                if other in s.sent_back or (begun == at and first.index(other) > first.index(job)):
                     continue
-                use += counted(limit, o, s.on[other], begun + o["limit"] - at)
+                use += counted(s.scene, limit, o, begun + o["limit"] - at)
             if use > hard:
                 yield f"job {job} brings {kind} {name} to {use} of {limit} {hard}"
 
@@ -117,7 +137,7 @@ def promises_right(s):
     lines = s.scene.config
     aged = not any(("WEIGHT" in li and not li.endswith(" 0")) or "PRIORITY=" in li.replace("PRIORITY=100", "").replace(
         "PRIORITY=1 ", "") or "ACCRUAL" in li for li in lines)
-    if not aged or s.scene.standing or s.scene.limits or any("MAXI" in li or "THRESHOLD" in li or "NTR" in li or "LATE" in li
+    if not aged or s.scene.more or s.scene.standing or s.scene.limits or any("MAXI" in li or "THRESHOLD" in li or "NTR" in li or "LATE" in li
                                                             or "FSPOLICY" in li or "SYSTEMMAX" in li for li in lines):
         return
     waiting, told = [], {}
@@ -133,9 +153,7 @@ def promises_right(s):
 def alone(s, j, at):
     """Could it start on the empty machine, whatever else waits?"""
     for kind, name, limit, soft, _ in s.scene.limits:
-        if (kind == "system" or j[kind] == name) and limit in ("MAXPE", "MAXMEM", "MAXNODE"):
-            return False  # not known here
-        if (kind == "system" or j[kind] == name) and counted(limit, j, (), j["limit"]) > soft:
+        if (kind == "system" or j[kind] == name) and counted(s.scene, limit, j, j["limit"]) > soft:
             return False
     room = 0
     for name, node in s.scene.nodes.items():
@@ -148,7 +166,7 @@ def alone(s, j, at):
 def stalls_right(s):
     """The machine is not empty while somebody who is promised nothing could run on it at once."""
     lines = s.scene.config
-    if s.scene.capped or any(word in line for line in lines for word in
+    if s.scene.capped or (s.scene.more and s.scene.more.hinders()) or any(word in line for line in lines for word in
                              ("MAXIJOB", "SYSTEMMAX", "BFCHUNK", "BACKFILLPOLICY NONE", "ACCESSPOLICY SINGLETASK", "CONTIGUOUS", "DEDICATED",
                               "MAXBALANCE", "NTR", "NOBF")):
         return

@@ -1,9 +1,13 @@
 """Random machines, logs and configurations of all parameters that both `nui sim` and the daemon's SIMULATION
-take. One seed, one scene. Values stay small, so that everything meets everything."""
+take. One seed, one scene. Values stay small, so that everything meets everything. From seed RICH on a scene has parameters
+of the whole table on top (random_more.py)."""
 import random
+
+from random_more import RICH, More
 
 DAY = 86400
 BEGIN = 1_000_000_800 // DAY * DAY + DAY  # midnight, UTC
+ACCOUNTS = ("a1", "a2")
 USERS, GROUPS, CLASSES, QOSES = ("u1", "u2", "u3", "u4"), ("g1", "g2"), ("batch", "short"), ("hi", "lo")
 FEATURES = ("red", "blue")
 POLL = 60
@@ -12,14 +16,17 @@ POLL = 60
 class Scene:
     """nodes: {name: {procs, memory, features, classes}}, jobs: [{…}], config: lines, by part."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, params=None):
         self.draw = random.Random(seed)
         self.seed = seed
+        self.more = None
         self.nodes = self._nodes()
         self.standing = []
         self.limits = []  # (kind of credential, name, limit, soft, hard)
         self.config = self._config()
         self.jobs = self._jobs()
+        if seed >= RICH:
+            self._enrich(params)
 
     def one(self, *choices):
         return self.draw.choice(choices)
@@ -161,6 +168,20 @@ class Scene:
                          "deadline": at + limit + self.draw.randint(0, 7200) if self.maybe(self.hurry) else None})
         return jobs
 
+    # ---- everything else
+
+    def _enrich(self, params):
+        names = {"USER": USERS, "GROUP": GROUPS, "ACCOUNT": ACCOUNTS, "CLASS": CLASSES, "QOS": QOSES}
+        next(iter(self.nodes.values()))["features"] = list(FEATURES)  # node sets want one that has it
+        self.more = More(self.seed, self.nodes, names, self.limits, params)
+        self.config += self.more.all()
+        for j in self.jobs:
+            j["account"] = self.more.one("[NONE]", *ACCOUNTS)
+            j["dedicated"] = self.more.one(0, 0, 256, 512)
+            room = sum(min(n["procs"], n["memory"] // j["dedicated"] if j["dedicated"] else n["procs"])
+                       for n in self.nodes.values() if suits(j, n))
+            j["tasks"] = max(1, min(j["tasks"], room))
+
     # ---- as files
 
     def nodes_text(self):
@@ -179,8 +200,8 @@ class Scene:
             lines.append(
                 f"{j['number']} 0 {j['tasks']} {j['user']} {j['group']} {j['limit']} Completed [{j['class']}:1] {j['submit']} "
                 f"{j['submit']} {j['submit']} {j['submit'] + j['run']} [NONE] [NONE] [NONE] >= {j['memory']}M >= 0M "
-                f"{'[' + j['feature'] + ']' if j['feature'] else '[NONE]'} {j['submit']} {j['tasks']} -1 {qos} [NONE] [NONE] "
-                f"[NONE] [NONE] 0 0.00 DEFAULT 1 0M 0M 0M 0 {j['deadline'] or 2140000000} [NONE] [DEFAULT] [NONE] [NONE] "
+                f"{'[' + j['feature'] + ']' if j['feature'] else '[NONE]'} {j['submit']} {j['tasks']} -1 {qos} [NONE] {j.get('account', '[NONE]')} "
+                f"[NONE] [NONE] 0 0.00 DEFAULT 1 {j.get('dedicated', 0)}M 0M 0M 0 {j['deadline'] or 2140000000} [NONE] [DEFAULT] [NONE] [NONE] "
                 "[DEFAULT] [NONE] [NONE]\n")
         return "".join(lines)
 

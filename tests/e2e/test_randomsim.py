@@ -1,6 +1,6 @@
 """Random sites: `nui sim` and the daemon's SIMULATION decide alike, job for job, and a checker that knows nothing of
 the scheduler (random_check.py) finds nothing wrong with what they decide. Bounded here; NUI_SEEDS=FROM..TO for more.
-Seeds that once failed are in KEPT."""
+Seeds that once failed are in KEPT; those from RICH on draw from the whole table of parameters (random_more.py)."""
 import csv
 import os
 import sqlite3
@@ -10,10 +10,12 @@ from contextlib import closing
 from fixture import main
 from onesite import SiteCase, wait_for
 from random_check import wrongs
+from random_more import EXEMPT, EXEMPT_WORDS, RICH, table
 from random_site import Scene
 
 KEPT = (23, 58, 121, 148)
-HERE = range(1, 11)
+HERE = (*range(1, 7), *range(RICH, RICH + 12))
+ALL = range(RICH, RICH + 1500)  # drawn, not run
 
 
 def seeds():
@@ -25,6 +27,26 @@ def seeds():
 
 
 class RandomSites(SiteCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.params = table()
+
+    def test_every_parameter_is_drawn(self):
+        """One that the daemon reads is drawn, with each of its words, or it says why not."""
+        drawn, words = set(), set()
+        for seed in ALL:
+            more = Scene(seed, self.params).more
+            drawn |= more.said
+            words |= {tuple(line.split()[:2]) for line in more.lines}
+        self.assertEqual([], sorted(set(self.params) - drawn - set(EXEMPT)), "neither drawn nor exempt")
+        self.assertEqual([], sorted(set(EXEMPT) - set(self.params)), "exempt, but there is no such parameter")
+        self.assertEqual([], sorted(set(EXEMPT) & drawn), "exempt, and drawn")
+        for name, own in self.params.items():
+            if name not in EXEMPT:
+                missing = {w for w in own if (name, w) not in words}
+                self.assertEqual(EXEMPT_WORDS.get(name, set()), missing, name)
+
     def replayed(self, site, scene, where):
         """By nui sim: {number: start}, the events; it always ends."""
         rows, events = where / "rows.csv", where / "events.csv"
@@ -52,7 +74,7 @@ class RandomSites(SiteCase):
             return {n: s / 1e6 if s else None for n, s in db.execute("SELECT number, start_us FROM job")}
 
     def scene(self, seed):
-        scene = Scene(seed)
+        scene = Scene(seed, self.params)
         if not scene.jobs:
             return
         where = self.state / f"scene{seed}"
