@@ -448,6 +448,9 @@ static int set_define (struct place *p, const struct policy *policy, const struc
             rc = set_value (p, set.attribute, attribute == 3, one, &value[set.count++], err);
     }
     free (text);
+    if (attribute == 3 && set.count > 0 &&
+        !w->priority) /* ONEOF:NETWORK:VIA:ETHERNET: VIA if there is room */
+        set.priority = NODESET_LISTED;
     if (rc == 0 && attribute == 3 && set.count == 0) {
         set.count = networks_all (p, value);
         if (set.count == 0)

@@ -431,6 +431,10 @@ static int set_qt_target (void *target, const struct conf_value *value, struct e
     int rc = duration_parse (value->text, &d, err);
     if (rc)
         return rc;
+    /* The guide's prose thinks in minutes; its format is that of every time. */
+    if (d > 0 && value->text[strspn (value->text, "0123456789")] == '\0')
+        conf_note_add (value, "%s is %s seconds; as many minutes are %s:00", value->text,
+                       value->text, value->text);
     struct policy_cred *c = edit (target);
     c->qos->qttarget_min = d == TIME_US_MAX ? 0 : (double)d / (60.0 * US_PER_S);
     c->set |= CRED_SET_QTTARGET;

@@ -116,6 +116,7 @@ enum nodeset_priority {
     NODESET_BESTFIT,      /* least room left over */
     NODESET_WORSTFIT,     /* most */
     NODESET_BESTRESOURCE, /* fastest */
+    NODESET_LISTED,       /* the first of the list */
 };
 struct nodeset {
     enum nodeset_policy policy;

@@ -207,21 +207,24 @@ static int ranked_set_compare (const void *a, const void *b)
 static struct ranked_set ranked_set_make (const struct node_group *g, uint32_t at, uint64_t room)
 {
     const struct node_group_set *set = &g->set[at];
-    struct ranked_set r = {set->rank, {0, (int64_t)room}, at};
+    struct ranked_set r = {set->rank, {0, g->named ? 0 : (int64_t)room}, at};
 
-    if (g->first_of || g->nodeset == NODESET_NONE)
+    if (g->first_of || g->nodeset == NODESET_NONE || g->priority == NODESET_LISTED)
         return (struct ranked_set){set->rank, {0, 0}, at};
     switch (g->priority) {
     case NODESET_MINLOSS:
         r.key[0] = set->loss_ppm;
         break;
     case NODESET_BESTFIT:
+        r.key[1] = (int64_t)room;
         break;
     case NODESET_WORSTFIT:
         r.key[1] = -(int64_t)room;
         break;
     case NODESET_BESTRESOURCE:
         r.key[0] = -(int64_t)set->slowest_ppm;
+        break;
+    case NODESET_LISTED:
         break;
     }
     return r;

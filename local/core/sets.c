@@ -312,6 +312,7 @@ struct node_group *group_refresh (struct cluster *c, uint32_t group)
     g->serial = c->node_serial;
     if (g->nodeset != NODESET_NONE) {
         g->priority = c->groups.nodeset[g->nodeset - 1].priority;
+        g->named = c->groups.nodeset[g->nodeset - 1].count > 0;
         g->first_of = c->groups.nodeset[g->nodeset - 1].policy == NODESET_FIRSTOF;
     }
     if (g->partitions == 0) {

@@ -185,6 +185,7 @@ struct node_group {
     uint32_t *member;  /* … this */
     struct bitset all; /* the union */
     enum nodeset_priority priority;
+    bool named;    /* members are listed: of equal ones the first */
     bool first_of; /* in the order of the list */
 };
 

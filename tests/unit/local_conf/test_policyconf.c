@@ -415,6 +415,23 @@ static void test_older_spellings (void **state)
     release (&l);
 }
 
+/* A bare number is seconds, and that is said: somebody may have thought of minutes. */
+static void test_qttarget_unit (void **state)
+{
+    (void)state;
+    LOAD (
+        l,
+        "QOSCFG[a] QTTARGET=30\nQOSCFG[b] QTTARGET=30:00\nQOSQTTARGET[c] 1800\nQOSCFG[d] QTTARGET=0\n");
+    assert_true (cred (&l, CRED_QOS, "a")->qos->qttarget_min == .5);
+    assert_true (cred (&l, CRED_QOS, "b")->qos->qttarget_min == 30);
+    assert_true (cred (&l, CRED_QOS, "c")->qos->qttarget_min == 30);
+    assert_true (
+        noted (&l, "line 1: QOSCFG[a] QTTARGET: 30 is 30 seconds; as many minutes are 30:00"));
+    assert_true (noted (&l, "line 3: QOSQTTARGET[c]"));
+    assert_int_equal (conf_note_count (l.conf), 2);
+    release (&l);
+}
+
 /* MEM:EXTENDEDVIOLATION:CANCEL:00:05:00 and its likes; the full name counts more, wherever it stands. */
 static void test_resource_limits (void **state)
 {
@@ -599,6 +616,7 @@ int main (void)
         cmocka_unit_test (test_refused),
         cmocka_unit_test (test_older_spellings),
         cmocka_unit_test (test_resource_limits),
+        cmocka_unit_test (test_qttarget_unit),
         cmocka_unit_test (test_weeks),
         cmocka_unit_test (test_demo),
         cmocka_unit_test (test_reload),
