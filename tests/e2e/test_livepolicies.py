@@ -352,8 +352,8 @@ class Live(PolicyCase):
                     "QOSCFG[hi] QFLAGS=PREEMPTEE\nUSERCFG[games] QLIST=hi:lo QDEF=lo\n")
         kinds = ((("-g", "lp"), (), "lp"),
                  (("-a", "project"), ("-A", "project"), "games"),
-                 (("--class", "fast"), ("-q", "fast"), "games"),
-                 (("-q", "hi"), ("--qos", "hi"), "games"),
+                 (("-c", "fast"), ("-q", "fast"), "games"),
+                 (("-Q", "hi"), ("--qos", "hi"), "games"),
                  (("--job-attribute", "PREEMPTEE"), ("--qos", "hi"), "games"),
                  (("--job-duration", "<=0:30:00"), ("-t", "0:20:00"), "games"),
                  (("--job-procs", ">=2"), ("--tasks", "2"), "games"))
@@ -412,13 +412,20 @@ class Live(PolicyCase):
         self.assertEqual(self.job(one[3])["reason_code"], "ArrayLimit")
 
     def test_class_limit(self):
-        """What its class does not take is blocked: showq, checkjob."""
-        self.reload("NODECFG[n1] PROCS=2\nCLASSCFG[short] MAX.WCLIMIT=0:10:00\nRMPOLLINTERVAL 1\n")
+        """What its class does not take is refused when it comes; what it does not take any more is blocked: showq,
+        checkjob."""
+        self.reload("NODECFG[n1] PROCS=1\nCLASSCFG[short] MAX.WCLIMIT=1:00:00\nRMPOLLINTERVAL 1\n")
+        before = self.waiter()
+        self.wait_job(before, "Running")
         ident = self.waiter("-q", "short")
+        self.ok(self.alpha, "changeparam", "CLASSCFG[short]", "MAX.WCLIMIT=0:10:00")
+        self.refused(self.alpha, "msub", "-t", "1:00:00", "-q", "short", "/usr/bin/sleep", "1", account="games", code=1,
+                     says="class short: a wallclock limit of 1:00:00 breaks MAX.WCLIMIT of 00:10:00")
         job = self.wait_reason(ident, "ClassLimits")
         self.assertEqual((job["state"], self.section(ident)), ("Idle", "blocked"))
         self.assertIn(f"cannot select job {ident} for partition DEFAULT ({job['reason']})", self.ok(self.alpha, "checkjob",
                                                                                                  ident))
+        self.ok(self.alpha, "canceljob", before)
         self.ok(self.alpha, "changeparam", "CLASSCFG[short]", "MAX.WCLIMIT=2:00:00")
         self.wait_job(ident, "Running")
 

@@ -245,7 +245,8 @@ class Page:
             return [i for i in self.order if i in jobs] == jobs
         job, words = self.jobs[name], rest.split()
         if verb == "waits" and job.ident is None:  # refused at once
-            return words[0] in ("NoResources", "NoLicences", "Deferred")
+            return words[0] in ("NoResources", "NoLicences", "Deferred") or (
+                words[0] in ("ClassLimits", "PolicyViolation") and " ".join(words[1:]).strip('"') in job.refused)
         row = queue.get(job.ident, {"state": "gone"})
         state = row["state"]
         if verb in ("starts", "runs"):
