@@ -18,15 +18,15 @@ static uint32_t left (const State *s, uint32_t reserved)
     return reserved < s->count ? s->count - reserved : 0;
 }
 
-/* reserved: now, the running ones included. */
+/* What is in use is reserved as well; here each licence is counted once, so that a row adds up. */
 static void all_row (struct table *t, const State *s)
 {
-    uint32_t now = s->n_steps ? s->steps[0]->reserved : 0;
+    uint32_t all = s->n_steps ? s->steps[0]->reserved : 0, now = all > s->in_use ? all : s->in_use;
     const Nui__Meta__V1__LicenceStep *last = s->n_steps ? s->steps[s->n_steps - 1] : NULL;
     table_text (t, s->name);
     table_int (t, s->count);
     table_int (t, s->in_use);
-    table_int (t, now);
+    table_int (t, now - s->in_use);
     table_int (t, left (s, now));
     if (last && last->reserved == 0)
         table_time (t, last->from_us);
@@ -116,7 +116,7 @@ const struct cli_command licences_command = {
     .help = "nui licences [LICENCE]",
     .text =
         "Of each licence that the grid counts: how many there are, how many running jobs have, how many\n"
-        "are free of any reservation now, and from when on all are. Of one: how many are reserved from\n"
+        "are reserved now beside these, how many are free, and from when on all are. Of one: how many are reserved from\n"
         "when to when, and by which of your jobs (of operators: by whose).",
     .example = "nui licences matlab",
 };

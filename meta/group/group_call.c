@@ -341,7 +341,15 @@ static void survey_done (void *arg, struct survey *survey);
 static void verdict_take (struct gridjob *job, const struct coalloc_record *record,
                           const struct survey *survey, struct coalloc_event *event)
 {
+    struct err none;
+    err_clear (&none);
     event->u.queried.complete = true;
+    if (gridlicence_check (job->metad, job->job, &none)) { /* whoever took it gives out more */
+        event->u.queried.found = COALLOC_QUERY_NEVER;
+        snprintf (event->reason.code, sizeof event->reason.code, "Licence");
+        text_printf (event->reason.text, sizeof event->reason.text, "%s", none.text);
+        return;
+    }
     for (uint32_t p = 0; p < job->part_count; p++) {
         struct coalloc_reason reason = {"", ""};
         if (!coalloc_seeks (record, p))

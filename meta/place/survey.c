@@ -68,8 +68,23 @@ static void reason_copy (struct coalloc_reason *out, const Nui__Common__V1__Reas
     text_copy (out->text, sizeof out->text, reason ? reason->text : NULL);
 }
 
+/* Where the bank's price is less than the site takes it would be refused when it is to start: it is no offer. */
+static void too_cheap (struct survey_offer *offer)
+{
+    char least[QUANTITY_TEXT_MAX], pays[QUANTITY_TEXT_MAX];
+    if (!offer->priced || !offer->feasible || offer->price >= offer->price_least)
+        return;
+    offer->feasible = false;
+    text_copy (offer->reason.code, sizeof offer->reason.code, "MinPrice");
+    text_printf (offer->reason.text, sizeof offer->reason.text,
+                 "takes the job for no less than %s (its GRIDCFG MINPRICE), and the price is %s",
+                 credit_format (offer->price_least, least), credit_format (offer->price, pays));
+}
+
 static void survey_finish (struct survey *survey)
 {
+    for (uint32_t i = 0; i < survey->offer_count; i++)
+        too_cheap (&survey->offer[i]);
     survey->metad->surveys--;
     survey->done (survey->arg, survey);
 }
@@ -110,6 +125,7 @@ static void reply_take (struct survey_offer *offer, const Nui__Local__V1__QueryR
     offer->forecast =
         (Nui__Common__V1__Forecast *)pbcopy ((const ProtobufCMessage *)reply->forecast);
     offer->nodes = reply->nodes;
+    offer->price_least = reply->price_least_micro;
     if (offer->feasible)
         reply_take_priced (offer, reply, site);
     if (count > CHOOSE_INTERVALS_MAX)

@@ -23,6 +23,7 @@ struct survey_offer {
     uint32_t start_count;
     time_us start_estimate;              /* by limits; 0: none */
     Nui__Common__V1__Forecast *forecast; /* owned; NULL: the site gave none */
+    credit_micro price_least;            /* below which the site refuses it */
     uint32_t procs;
     uint32_t nodes;
     char machine[COALLOC_NAME_MAX]; /* for the bank; "": none. Until it has answered, as it said

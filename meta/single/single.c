@@ -412,6 +412,15 @@ static void cancel_done (void *arg, const struct rpc_result *result)
     }
 }
 
+/* For whom, as job_reason has it since single_cancel; "": nobody. */
+static const char *cancelled_by (const struct gridjob *job)
+{
+    static const char by[] = "cancelled by ";
+    bool said = job->cancel_wanted && strcmp (job->reason.code, "Cancelled") == 0 &&
+                strncmp (job->reason.text, by, sizeof by - 1) == 0;
+    return said ? job->reason.text + sizeof by - 1 : "";
+}
+
 static void cancel_send (struct gridjob *job, bool waiting_only,
                          void (*done) (void *arg, const struct rpc_result *result))
 {
@@ -423,6 +432,7 @@ static void cancel_send (struct gridjob *job, bool waiting_only,
     Nui__Local__V1__JobRequest request = NUI__LOCAL__V1__JOB_REQUEST__INIT;
     request.job_id = job->part[0].site_job_id[0] ? job->part[0].site_job_id : job->id;
     request.waiting_only = waiting_only;
+    request.by = (char *)cancelled_by (job);
     job->busy = true;
     link_call (site->link, "Cancel", &request.base, SUBMIT_TIMEOUT, done, call_new (job));
 }

@@ -87,8 +87,9 @@ static int sites_check (struct asking *asking, struct err *err)
     struct metad *metad = asking->metad;
     for (size_t c = 0; c < asking->job->n_components; c++) {
         const ComponentMessage *component = asking->job->components[c];
-        struct err why;
+        struct err why, one;
         bool possible = false;
+        uint32_t largest = 0;
         err_set (&why, ERR_LIMIT, "no site is configured");
         for (size_t i = 0; i < component->n_sites; i++)
             if (!site_find (metad, component->sites[i]))
@@ -96,8 +97,13 @@ static int sites_check (struct asking *asking, struct err *err)
                                 component->name, component->sites[i]);
         for (uint32_t i = 0; i < metad->site_count && !possible; i++) {
             const struct site *site = metad->site[i];
-            if (site->configured && component_allows (component, site->name))
-                possible = component_fits_some (component, site, &why) == 0;
+            if (!site->configured || !component_allows (component, site->name))
+                continue;
+            possible = component_fits_some (component, site, &one) == 0;
+            if (!possible && site->procs >= largest) { /* its sentence says how large that is */
+                largest = site->procs;
+                why = one;
+            }
         }
         if (!possible)
             return err_set (err, ERR_LIMIT, "component %s is larger than any allowed site: %s",

@@ -385,8 +385,8 @@ int jobspec_set (struct jobspec *spec, const char *key, const char *value, struc
     if (!strcmp (key, "start-by"))
         return set_time (spec, &spec->start_by, key, value, err);
     if (!strcmp (key, "valid")) {
-        if (duration_parse (value, &spec->valid, err) < 0 || spec->valid < US_PER_S ||
-            spec->valid > JOB_VALID_MAX_DAYS * INT64_C (86400) * US_PER_S)
+        if (duration_parse (value + (*value == '+'), &spec->valid, err) < 0 ||
+            spec->valid < US_PER_S || spec->valid > JOB_VALID_MAX_DAYS * INT64_C (86400) * US_PER_S)
             return err_set (err, ERR_INVALID, "--valid '%s' is no time up to %d days", value,
                             JOB_VALID_MAX_DAYS);
         return 0;

@@ -70,7 +70,9 @@ static bool make_busy (void)
             job[count++] = grid_submit (any_meta (), &ask);
     }
     job[count] = UINT32_MAX;
-    return grid_until (all_launched, job, 120 * SEC);
+    bool all = grid_until (all_launched, job, 120 * SEC);
+    sim_run (sim.now + SEC); /* a site knows of it a little later */
+    return all;
 }
 
 static void room_look (struct room *room, uint32_t s)

@@ -48,6 +48,9 @@ time_us gridpolicy_until (const struct svc *svc, const char *meta, time_us now, 
  * SHARE is refused in the plan, with its reason; and, once the plan is committed, does not come again at once. */
 void gridpolicy_starts (struct svc *svc, struct plan *plan);
 void gridpolicy_defer (struct svc *svc, const struct plan *plan);
+/* MINPRICE for so much; 0: none. */
+credit_micro gridpolicy_price_least (const struct svc *svc, const char *meta, uint32_t procs,
+                                     duration_us walltime);
 /* What the bank holds for the job is less than MINPRICE asks; the sentence. */
 bool gridpolicy_too_cheap (const struct svc *svc, const struct site_job *job, credit_micro amount,
                            char *why, size_t cap);

@@ -270,6 +270,14 @@ void gridpolicy_defer (struct svc *svc, const struct plan *plan)
 
 /* --- the price -------------------------------------------------------------------------------- */
 
+credit_micro gridpolicy_price_least (const struct svc *svc, const char *meta, uint32_t procs,
+                                     duration_us walltime)
+{
+    const struct settings_grid *g = *meta ? settings_grid_of (svc->settings, meta) : NULL;
+    __int128 least = g ? (__int128)g->price * procs * walltime / US_PER_S : 0;
+    return least > INT64_MAX ? INT64_MAX : (credit_micro)least;
+}
+
 bool gridpolicy_too_cheap (const struct svc *svc, const struct site_job *job, credit_micro amount,
                            char *why, size_t cap)
 {
@@ -278,8 +286,7 @@ bool gridpolicy_too_cheap (const struct svc *svc, const struct site_job *job, cr
     char least[QUANTITY_TEXT_MAX], pays[QUANTITY_TEXT_MAX];
     if (!g || !g->price)
         return false;
-    __int128 wanted = (__int128)g->price * job->rec.procs * job->rec.walltime / US_PER_S;
-    if (amount >= wanted)
+    if (amount >= gridpolicy_price_least (svc, job->rec.meta, job->rec.procs, job->rec.walltime))
         return false;
     text_printf (
         why, cap,

@@ -126,6 +126,8 @@ static int query_answer (struct svc *svc, const Nui__Local__V1__QueryRequest *r,
     time_us data = data_surely (svc, spec, now);
     w.from = data > w.from ? data : w.from;
     reply->procs = spec->procs;
+    reply->price_least_micro =
+        gridpolicy_price_least (svc, spec->meta, spec->procs, spec->walltime);
     reply->machine = (char *)bank_machine (svc, NULL);
     reply->now_us = now;
     reply->schedule_version = cluster_version (svc->cluster);
@@ -520,6 +522,20 @@ static bool is_held (struct svc *svc, const struct site_job *job)
            (view.spec->holds & ~(uint32_t)HOLD_DEPENDENCY) != 0;
 }
 
+/* By whom: a metascheduler may say for whom it asks. */
+static void cancel_text (const struct rpccall *call, const char *for_whom, char *out, size_t cap)
+{
+    char uri[PRINCIPAL_URI_MAX], other[PRINCIPAL_URI_MAX];
+    struct principal principal;
+    principal_uri (rpccall_peer (call), uri);
+    if (rpccall_peer (call)->kind == PRINCIPAL_META && *for_whom &&
+        principal_parse (for_whom, &principal, NULL) == 0)
+        text_printf (out, cap, "cancelled by %s, as %s says", principal_uri (&principal, other),
+                     uri);
+    else
+        text_printf (out, cap, "cancelled by %s", uri);
+}
+
 void jobs_cancel (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     struct svc *svc = self;
@@ -527,7 +543,7 @@ void jobs_cancel (void *self, struct rpccall *call, const ProtobufCMessage *requ
     Nui__Local__V1__CancelReply reply = NUI__LOCAL__V1__CANCEL_REPLY__INIT;
     struct store_job rec = {0};
     struct err err = {0};
-    char text[PRINCIPAL_URI_MAX + 32], uri[PRINCIPAL_URI_MAX];
+    char text[2 * PRINCIPAL_URI_MAX + 32];
     int rc = jobs_find (svc, call, r->job_id, r->component, &rec, &err);
     if (rc == 0)
         rc = jobs_allowed (svc, call, &rec, JOBS_OWNER | JOBS_OPERATOR | JOBS_META, &err);
@@ -536,8 +552,7 @@ void jobs_cancel (void *self, struct rpccall *call, const ProtobufCMessage *requ
                  (r->moving && is_held (svc, live)))) {
         reply.kept = true;
     } else if (live && (rc = svc_may_act (svc, &err)) == 0) {
-        text_printf (text, sizeof text, "cancelled by %s",
-                     principal_uri (rpccall_peer (call), uri));
+        cancel_text (call, r->by, text, sizeof text);
         rc = life_cancel (svc, live, "Cancelled", text, &err);
         reply.cancelled = rc == 0;
     }

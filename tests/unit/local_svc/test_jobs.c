@@ -432,10 +432,12 @@ static void cancel_waiting_and_running (void **state)
     free_message (reply);
     site_wait_state (s, waiting, STATE (CANCELLED));
     request.job_id = running;
+    request.by = (char *)"nui://test/user/alice"; /* only a metascheduler speaks for others */
     assert_int_equal (site_call (s->as_operator, "Cancel", &request, &reply, &err), 0);
     assert_true (reply->cancelled);
     free_message (reply);
     site_wait_state (s, running, STATE (CANCELLED));
+    assert_null (strstr (site_last_event (s, running)->reason->text, "alice"));
     wait_charges (s, 1); /* what it used is charged */
     assert_false (s->charge[0].successful);
     assert_int_equal (site_call (s->as_alice, "Cancel", &request, &reply, &err), 0);
@@ -454,8 +456,11 @@ static void cancel_while_the_bank_thinks (void **state)
     site_submit (s, "grid.1", &(struct job_make){.script = "exit 0\n"}, id);
     site_wait (s, holds_asked, &one, "the bank to be asked");
     request.job_id = id;
+    request.by = (char *)"nui://test/user/alice";
     assert_int_equal (site_call (s->as_meta, "Cancel", &request, NULL, NULL), 0);
     site_wait_state (s, id, STATE (CANCELLED));
+    assert_string_equal (site_last_event (s, id)->reason->text,
+                         "cancelled by nui://test/user/alice, as nui://test/meta/meta says");
     s->mood = BANK_GRANTS;
     bank_speak (s); /* granted too late: it is given back */
     site_wait (s, released, &one, "the release");

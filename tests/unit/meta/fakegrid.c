@@ -226,6 +226,7 @@ static void on_query (void *self, struct rpccall *call, const ProtobufCMessage *
     reply.start_estimate_us = clock_now_us () + site->start_estimate + site->since_report;
     reply.procs = site->query_procs ? site->query_procs : job->components[0]->reqs[0]->tasks;
     reply.machine = (char *)(site->machine ? site->machine : "");
+    reply.price_least_micro = site->price_least;
     rpccall_reply (call, &reply.base);
     nui__common__v1__job__free_unpacked (job, NULL);
 }
@@ -492,6 +493,7 @@ static void on_local_cancel (void *self, struct rpccall *call, const ProtobufCMe
     Nui__Local__V1__CancelReply reply = NUI__LOCAL__V1__CANCEL_REPLY__INIT;
     if (!before_call (site, call, "Cancel", &site->calls_cancel))
         return;
+    snprintf (site->cancelled_for, sizeof site->cancelled_for, "%.79s", request->by);
     for (uint32_t i = 0; i < site->single_count; i++) {
         struct fake_single *job = &site->single[i];
         char id[64];

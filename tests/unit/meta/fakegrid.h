@@ -95,7 +95,9 @@ struct fakesite {
     uint32_t room;        /* so many components fit together; 0: it does not answer for sets */
     uint32_t query_procs; /* Query says so many; 0: as many as tasks */
     const char *machine;  /* and this machine, at which the bank's price is threefold; NULL: none */
-    bool unfunded;        /* nobody pays for a job here */
+    credit_micro price_least; /* Query says that it takes a job for no less */
+    bool unfunded;            /* nobody pays for a job here */
+    char cancelled_for[80];   /* as the last Cancel said */
     /* what was seen */
     uint32_t calls_query, calls_prepare, calls_commit, calls_abort, calls_ready, calls_start,
         calls_release, calls_submit, calls_cancel, calls_renew;

@@ -198,6 +198,24 @@ static void cancel_of_an_ordinary_job (void **state)
     cancel (grid, id);
     fake_until_state (grid, id, CANCELLED);
     assert_true (grid->site[1].single[0].ended);
+    assert_string_equal (grid->site[1].cancelled_for, "nui://demo/user/alice");
+}
+
+/* What a site would refuse when it is to start is refused when it comes. */
+static void too_cheap_for_every_site (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fake_job job = {.n = 1, .sites = {"beta"}, .procs = 2, .walltime_s = 60};
+    char id[32];
+    grid->site[1].price_least = 121 * MICRO_PER_CREDIT;
+    refused (
+        grid, &job, ERR_LIMIT,
+        "beta: takes the job for no less than 121 (its GRIDCFG MINPRICE), and the price is 120");
+    grid->site[1].price_least = 120 * MICRO_PER_CREDIT;
+    job.name = "enough";
+    submit_ok (grid, &job, id);
+    fake_until_state (grid, id, COMPLETED);
+    grid->site[1].price_least = 0;
 }
 
 /* ---- co-allocation */
@@ -447,11 +465,34 @@ static void a_refusal_is_final_for_its_copies (void **state)
     fake_until_state (grid, id, COMPLETED);
 }
 
+static bool reports_in (void *arg)
+{
+    const struct fakegrid *grid = arg;
+    for (uint32_t s = 0; s < grid->sites; s++)
+        if (grid->site[s].reports_outstanding)
+            return false;
+    return true;
+}
+
 static void bad_jobs_are_refused_at_once (void **state)
 {
     struct fakegrid *grid = *state;
     struct fake_job job = {.n = 1, .procs = 9, .walltime_s = 60};
     refused (grid, &job, ERR_LIMIT, "larger than any allowed site");
+    uint32_t usual = grid->site[0].procs;
+    grid->site[1].procs = grid->site[2].procs = 4;
+    for (int report = 0; report < 2; report++) {
+        for (int s = 0; s < 3; s++)
+            fake_report (&grid->site[s]);
+        fake_until (grid, reports_in, grid, 60 * US_PER_S);
+        refused (grid, &job, ERR_LIMIT, report ? "needs 9 procs, gamma has 8" : "alpha has 8");
+        grid->site[2].procs = usual;
+        grid->site[0].procs = 4;
+    }
+    grid->site[0].procs = grid->site[1].procs = usual;
+    for (int s = 0; s < 3; s++)
+        fake_report (&grid->site[s]);
+    fake_until (grid, reports_in, grid, 60 * US_PER_S);
     job = (struct fake_job){.n = 1, .sites = {"delta"}, .procs = 1, .walltime_s = 60};
     refused (grid, &job, ERR_INVALID, "there is no site delta");
     job = (struct fake_job){.n = 2, .sites = {"alpha", "beta"}, .procs = 1, .walltime_s = 60};
@@ -1356,6 +1397,7 @@ int main (int argc, char **argv)
         TEST (a_lost_answer_is_asked_for_again),
         TEST (a_refusal_leads_to_another_site),
         TEST (cancel_of_an_ordinary_job),
+        TEST (too_cheap_for_every_site),
         TEST (both_start_at_one_moment),
         TEST (no_moves_the_slot),
         TEST (expired_is_prepared_anew),

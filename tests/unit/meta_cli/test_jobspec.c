@@ -74,6 +74,7 @@ static void an_ordinary_job (void **state)
     set_ok (f, "mem", "2G");
     set_ok (f, "features", "big,intel");
     set_ok (f, "max-cost", "12.5");
+    set_ok (f, "valid", "+60"); /* as the other times from now on are said */
     assert_int_equal (jobspec_script (f->spec, f->path, args, 2, &f->err), 0);
     Nui__Common__V1__Job *job;
     assert_int_equal (jobspec_build (f->spec, false, &job, &f->err), 0);
@@ -91,6 +92,7 @@ static void an_ordinary_job (void **state)
     assert_int_equal (c->script.len, 21);
     assert_string_equal (job->account, "phys");
     assert_int_equal (job->cost_max_micro, 12500000);
+    assert_int_equal (job->expires_us, 60 * US_PER_S);
 }
 
 static void components_take_defaults_and_lists (void **state)
