@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "local/rm/from_slurm.h"
+#include "local/rm/slurm/from_slurm.h"
 #include "local/svc/svc.h"
 #include "proto/base/text.h"
 #include "proto/rpc/daemon.h"

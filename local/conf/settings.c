@@ -20,33 +20,32 @@ static const char *const failure_words[] = {"FAIL", "REQUEUE", "CANCEL", NULL};
  * as a policy may name one. */
 static int set_rm_type (void *target, const struct conf_value *value, struct err *err)
 {
-    static const char *const ours[] = {
-        [SETTINGS_RM_EMBEDDED] = "EMBEDDED", [SETTINGS_RM_SLURM] = "SLURM", NULL};
     static const char *const others[] = {"PBS", "TORQUE", "PBSPRO", "LL",  "LSF",
                                          "SGE", "WIKI",   "NATIVE", "CCS", "RMS",
                                          "SSS", "BPROC",  "XT3",    NULL};
     struct settings *s = target;
     char name[32]; /* PBS@host:port, as old files have it */
     text_printf (name, sizeof name, "%.*s", (int)strcspn (value->text, "@"), value->text);
-    for (int i = 0; ours[i]; i++)
-        if (strcasecmp (name, ours[i]) == 0) {
-            s->rm_type = i;
-            return 0;
-        }
+    const struct rm_kind *kind = rm_kind_find (name);
+    if (kind) {
+        s->rm_kind = kind;
+        return 0;
+    }
+    char ours[400];
+    rm_kinds_do (ours, sizeof ours);
     for (int i = 0; others[i]; i++)
         if (strcasecmp (name, others[i]) == 0) {
-            static const char told[] =
-                "there is no adapter for it: nui-local runs the jobs itself (EMBEDDED) or has "
-                "Slurm run them (SLURM)";
+            static const char told[] = "%s: there is no adapter for it: nui-local %s";
             if (!conf_is_partial (value->conf))
-                return err_set (err, ERR_UNSUPPORTED, "%s: %s", others[i], told);
-            conf_note_add (value, "%s: %s", others[i], told);
+                return err_set (err, ERR_UNSUPPORTED, told, others[i], ours);
+            conf_note_add (value, told, others[i], ours);
             return 0;
         }
-    return err_set (err, ERR_INVALID, "'%.40s' is neither EMBEDDED nor SLURM", value->text);
+    rm_kinds_neither (ours, sizeof ours);
+    return err_set (err, ERR_INVALID, "'%.40s' is %s", value->text, ours);
 }
 
-#define AT(field) offsetof (struct settings, slurm.field)
+#define AT(field) offsetof (struct settings, rm.field)
 static const struct conf_param rm_attrs[] = {
     {.name = "TYPE", .type = CONF_CALL, .set = set_rm_type, .flags = CONF_F_FIXED},
     {.name = "SERVER", .type = CONF_STRING, .offset = AT (server), .flags = CONF_F_FIXED},
@@ -114,40 +113,21 @@ static int rm_record (void *target, const char *index, void **record_out, struct
     struct settings *s = target;
     (void)index;
     (void)err;
-    if (!s->slurm.poll)
-        s->slurm = (struct settings_slurm){.user = "root",
-                                           .partition = "nui",
-                                           .charge = true,
-                                           .poll = 10 * US_PER_S,
-                                           .patience = 15 * US_PER_S,
-                                           .token_life = 600 * US_PER_S};
+    if (!s->rm.poll)
+        s->rm = (struct rm_options){.user = "root",
+                                    .partition = "nui",
+                                    .charge = true,
+                                    .poll = 10 * US_PER_S,
+                                    .patience = 15 * US_PER_S,
+                                    .token_life = 600 * US_PER_S};
     *record_out = target; /* one resource manager; its name is the administrator's */
     return 0;
 }
 
-/* Slurm keeps jobs to what they were given; its load lags, and its free memory is without what the
- * kernel's caches would give back: they count only where somebody says so. */
-static void slurm_defaults (struct settings *s)
+static void rm_defaults (struct settings *s)
 {
-    for (int d = 0; d < 4 && !s->policy->node_availability_said; d++)
+    for (int d = 0; s->rm_kind->dedicates && d < 4 && !s->policy->node_availability_said; d++)
         s->policy->node_availability[d] = NODEAVAIL_DEDICATED;
-}
-
-static int slurm_check (const struct settings *s, struct err *err)
-{
-    if (s->rm_type != SETTINGS_RM_SLURM)
-        return 0;
-    if (!s->slurm.server)
-        return err_set (err, ERR_INVALID, "RMCFG: TYPE=SLURM needs SERVER, slurmrestd's address");
-    if (!s->slurm.key)
-        return err_set (err, ERR_INVALID,
-                        "RMCFG: TYPE=SLURM needs KEY, the file of Slurm's jwt_key");
-    if (s->slurm.usage && !s->slurm.sacct)
-        return err_set (err, ERR_INVALID, "RMCFG: USAGE is asked of sacct: it needs SACCT=TRUE");
-    if (name_check ("RMCFG USER", s->slurm.user, err) != 0 ||
-        name_check ("RMCFG PARTITION", s->slurm.partition, err) != 0)
-        return err->code;
-    return 0;
 }
 
 static int am_record (void *target, const char *index, void **record_out, struct err *err)
@@ -563,7 +543,7 @@ static int settings_check (struct settings *s, bool partial, struct err *err)
 {
     int rc = ports_check (s, err);
     if (rc == 0)
-        rc = slurm_check (s, err);
+        rc = s->rm_kind->check ? s->rm_kind->check (&s->rm, err) : 0;
     if (rc == 0)
         rc = notify_check (s, err);
     for (uint32_t i = 0; rc == 0 && i < s->grid_count; i++)
@@ -588,8 +568,7 @@ static int settings_check (struct settings *s, bool partial, struct err *err)
         rc = err_set (err, ERR_INVALID, "CHECKPOINTHOOK %s: %s", s->checkpoint_hook,
                       strerror (errno));
     if (rc == 0 && !partial) /* Maui's own file leaves the nodes to the resource manager */
-        rc = settings_mode_check (&s->mode,
-                                  s->rm_type == SETTINGS_RM_SLURM ? 1 : s->nodes.node_count, err);
+        rc = settings_mode_check (&s->mode, s->rm_kind->has_nodes ? 1 : s->nodes.node_count, err);
     return rc;
 }
 
@@ -676,6 +655,7 @@ int settings_read (struct conf *conf, struct cred_names *names, int mode, struct
     struct settings *s = calloc (1, sizeof *s);
     if (!s)
         return err_set (err, ERR_NOMEM, "settings: no memory");
+    s->rm_kind = rm_kind_default ();
     settings_am_init (&s->am);
     struct err step[6] = {0};
     policy_conf_read (conf, names, &s->policy, &step[0]);
@@ -688,8 +668,8 @@ int settings_read (struct conf *conf, struct cred_names *names, int mode, struct
     s->listen = conf_get (conf, "LISTEN");
     if (rc == 0 && mode >= 0)
         s->mode.mode = mode;
-    if (rc == 0 && s->rm_type == SETTINGS_RM_SLURM)
-        slurm_defaults (s);
+    if (rc == 0)
+        rm_defaults (s);
     if (rc == 0 && settings_check (s, conf_is_partial (conf), err) != 0)
         rc = err_prefix (err, "%s", conf_name (conf));
     if (rc == 0 && s->mode.mode == MODE_SIMULATION)

@@ -8,6 +8,7 @@
 #include "local/conf/nodeconf.h"
 #include "local/core/policy.h"
 #include "local/core/types.h"
+#include "local/rm/rm_kind.h"
 #include "proto/conf/conf.h"
 
 enum {
@@ -169,17 +170,6 @@ struct workload;
 /* What happens to a job whose node is lost. */
 enum node_failure { NODE_FAILURE_FAIL, NODE_FAILURE_REQUEUE, NODE_FAILURE_CANCEL };
 
-enum settings_rm { SETTINGS_RM_EMBEDDED, SETTINGS_RM_SLURM };
-
-/* RMCFG[…] of TYPE=SLURM: see rm_slurm.h. */
-struct settings_slurm {
-    const char *server, *key, *user, *partition, *conf, *bin, *completions;
-    bool sacct, usage;
-    bool mirror; /* our reservations are made there, too */
-    bool charge; /* jobs that came from Slurm itself are paid for at the grid's bank */
-    duration_us poll, patience, token_life;
-};
-
 struct settings {
     struct settings_mode mode;
     struct workload *workload; /* SIMULATION's log; NULL: none */
@@ -218,8 +208,8 @@ struct settings {
     const char *checkpoint_hook; /* CHECKPOINTHOOK; NULL: none */
     const char *checkpoint_account; /* CHECKPOINTACCOUNT; NULL: the job's own */
     int node_failure;               /* enum node_failure: JOBACTIONONNODEFAILURE */
-    int rm_type;                    /* enum settings_rm */
-    struct settings_slurm slurm;
+    const struct rm_kind *rm_kind;  /* RMCFG TYPE */
+    struct rm_options rm;           /* the rest of RMCFG */
     struct settings_cap caps[SETTINGS_CAPS_MAX];
     uint32_t cap_count;
     struct settings_grid grids[SETTINGS_CAPS_MAX]; /* GRIDCFG */

@@ -198,7 +198,8 @@ struct rm_gone {
 enum { RM_GONE_MAX = 200 }; /* of one forget */
 
 struct rm_ops {
-    const char *type; /* "EMBEDDED" */
+    const char *type; /* as its rm_kind is called */
+    bool here;        /* jobs are processes of this machine */
     bool simulated;   /* nothing is run: start needs no script, account or environment */
     /* Launches. ERR_EXISTS: this (job_id, incarnation) was handed over before, use adopt;
      * ERR_DENIED: the account may not be used here; ERR_INVALID: the job as it is cannot be run,
@@ -210,6 +211,8 @@ struct rm_ops {
                   struct err *err);
     int (*signal) (void *self, const char *job_id, uint32_t incarnation, int signo,
                    struct err *err);
+    /* Whether a job could be started as this account, with a sentence why not. May be NULL: the resource manager knows. */
+    int (*account_check) (const char *local_account, struct err *err);
     /* TERM, then KILL after the grace; the end arrives as an event. */
     int (*cancel) (void *self, const char *job_id, uint32_t incarnation, struct err *err);
     /* What a running job really uses. May be NULL: never known. ERR_NOT_FOUND: it does not run, or is

@@ -7,8 +7,7 @@
 #include <unistd.h>
 
 #include "local/rm/jobdir.h"
-#include "local/rm/rm_embedded.h"
-#include "local/rm/rm_slurm.h"
+#include "local/rm/rm_kind.h"
 #include "local/svc/admin/admin.h"
 #include "local/svc/coalloc/coalloc.h"
 #include "local/svc/files/stageout.h"
@@ -144,80 +143,30 @@ static void server_name (struct svc *svc, const struct settings *settings)
                   rpcserver_port (daemon_server (svc->daemon)));
 }
 
-/* Beside this program (a build), in rm/ below it (a build tree), else where it was installed. */
-static void supervise_path (const struct settings *settings, char *out, size_t cap)
-{
-    static const char *const places[] = {"nui-supervise", "rm/nui-supervise"};
-    char self[2048];
-    ssize_t n = readlink ("/proc/self/exe", self, sizeof self - 1);
-    if (settings->supervise) {
-        snprintf (out, cap, "%s", settings->supervise);
-        return;
-    }
-    self[n > 0 ? n : 0] = 0;
-    char *slash = strrchr (self, '/');
-    for (size_t i = 0; slash && i < 2; i++) {
-        snprintf (out, cap, "%.*s/%s", (int)(slash - self), self, places[i]);
-        if (access (out, X_OK) == 0)
-            return;
-    }
-    snprintf (out, cap, "%s/nui-supervise", NUI_LIBEXECDIR);
-}
-
-static int rm_open (struct svc *svc, const struct settings *settings, struct err *err)
+static int rm_begin (struct svc *svc, const struct settings *settings, struct err *err)
 {
     if (settings->mode.mode == MODE_SIMULATION)
         return simulate_create (svc, settings, err);
-    char supervise[4096], jobs[4096], group[STORE_NAME_MAX + 16];
-    supervise_path (settings, supervise, sizeof supervise);
     if (settings->job_dir)
-        snprintf (jobs, sizeof jobs, "%s", settings->job_dir);
+        text_printf (svc->job_dir, sizeof svc->job_dir, "%s", settings->job_dir);
     else
-        snprintf (jobs, sizeof jobs, "%s/jobs", daemon_state_dir (svc->daemon));
-    /* Two sites of one name on a machine (two grids of a test) must not kill each other's jobs. */
-    uint32_t hash = 2166136261u;
-    for (const char *c = jobs; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 16777619u;
-    snprintf (group, sizeof group, "nui-%s-%08x", svc->site, hash);
-    struct rm_embedded_config config = {
+        text_printf (svc->job_dir, sizeof svc->job_dir, "%s/jobs", daemon_state_dir (svc->daemon));
+    struct rm_config config = {
         .base = svc->base,
         .log = svc->log,
-        .job_dir = jobs,
-        .supervise_path = supervise,
+        .site = svc->site,
+        .job_dir = svc->job_dir,
+        .options = &settings->rm,
+        .observe = settings->mode.mode == MODE_TEST,
+        .since = native_settled (svc),
+        .supervise = settings->supervise,
         .kill_grace = settings->kill_grace,
         .output_max_mb = settings->output_max_mb,
         .cgroups = settings->cgroups,
-        .cgroup_name = group,
         .on_event = rm_event_on,
         .arg = svc,
     };
-    snprintf (svc->job_dir, sizeof svc->job_dir, "%s", jobs);
-    const struct settings_slurm *s = &settings->slurm;
-    struct rm_slurm_config slurm = {
-        .base = svc->base,
-        .log = svc->log,
-        .server = s->server,
-        .key_file = s->key,
-        .user = s->user,
-        .partition = s->partition,
-        .slurm_conf = s->conf,
-        .bin_dir = s->bin,
-        .completions = s->completions,
-        .sacct = s->sacct,
-        .usage = s->usage,
-        .since = native_settled (svc),
-        .site = s->mirror ? svc->site : NULL,
-        .observe = settings->mode.mode == MODE_TEST,
-        .poll = s->poll,
-        .patience = s->patience,
-        .token_life = s->token_life,
-        .job_dir = jobs,
-        .on_event = rm_event_on,
-        .arg = svc,
-    };
-    if (settings->rm_type == SETTINGS_RM_SLURM)
-        return rm_slurm_create (&slurm, &svc->rm, err);
-    return rm_embedded_create (&config, &svc->rm, err);
+    return rm_open (settings->rm_kind, &config, &svc->rm, err);
 }
 
 /* After a new state directory, or an older copy of it: numbers that jobs here have had are not given again. The bank
@@ -255,7 +204,7 @@ static int state_open (struct svc *svc, const struct settings *settings, struct 
     if (rc == 0 && settings->gridmap)
         rc = gridmap_open (settings->gridmap, svc->log, &svc->gridmap, err);
     if (rc == 0)
-        rc = rm_open (svc, settings, err);
+        rc = rm_begin (svc, settings, err);
     if (rc == 0 && !scratch)
         rc = numbers_pass (svc, err);
     if (rc == 0)

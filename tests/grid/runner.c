@@ -6,7 +6,7 @@
 #include <uthash.h>
 
 #include "grid.h"
-#include "local/rm/rm_embedded.h"
+#include "local/rm/embedded/rm_embedded.h"
 
 enum { HOSTS_MAX = 64 };
 
@@ -260,13 +260,6 @@ int rm_embedded_create (const struct rm_embedded_config *config, struct rm *out,
     *runner = (struct runner){sim.self, config->on_event, config->arg};
     runner_of[machine_index (sim.self)] = runner;
     *out = (struct rm){&ops, runner};
-    return 0;
-}
-
-int rm_embedded_account_check (const char *local_account, struct err *err)
-{
-    (void)local_account;
-    (void)err;
     return 0;
 }
 

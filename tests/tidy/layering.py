@@ -86,6 +86,10 @@ def area_of(path):
     return parts[0] if len(parts) == 2 else "/".join(parts[:2])
 
 
+# A resource manager's folder. (main.c has --from-slurm.)
+ADAPTER = re.compile(r"local/rm/[^/]+/")
+
+
 def may_include(area, target):
     """Whether a file of one area may include a header of another."""
     if area == target:
@@ -111,7 +115,7 @@ def may_include(area, target):
     if folder in ("store", "rm", "link", "sql", "trace", "stage"):
         return there == "core"
     if folder == "conf":
-        return there in ("core", "trace")
+        return there in ("core", "trace", "rm")
     if folder == "estimate":
         return there == "core"
     if folder == "sim":
@@ -166,6 +170,8 @@ def check_includes(root):
                 problems.append(f"{where}{area} may not include {target}")
             elif not path.startswith(OWN_HEADERS.get(target, ("",))):
                 problems.append(f"{where}{target} is a room's own")
+            elif ADAPTER.match(target) and not path.startswith(("local/rm/", "local/main.c")):
+                problems.append(f"{where}{target} is one resource manager's: rm.h and rm_kind.h say what each can do")
     return problems, count
 
 
@@ -189,12 +195,12 @@ def check_clock(root):
 
 # Text in a bounded buffer is written with text_printf, which cuts between characters. These write bytes:
 # names of files, URLs, words of known alphabets.
-RAW_TEXT = {"local/rm/supervise.c": "nothing but libc; what it writes is mended when it is read",
-            "local/rm/jobdir.c": "names of files", "local/rm/rm_embedded.c": "a cgroup's name",
-            "local/rm/slurm_job.c": "a job's title, of key and digits",
+RAW_TEXT = {"local/rm/embedded/supervise.c": "nothing but libc; what it writes is mended when it is read",
+            "local/rm/jobdir.c": "names of files", "local/rm/embedded/rm_embedded.c": "a cgroup's name",
+            "local/rm/slurm/slurm_job.c": "a job's title, of key and digits",
             "local/stage/userfile.c": "a file's name", "local/stage/filenote.c": "a file's name",
             "local/stage/rules.c": "a URL", "local/stage/request.c": "a signature's parts",
-            "local/rm/rm_trace.c": "ids", "local/rm/slurm_resv.c": "names", "local/conf/acl.c": "names",
+            "local/rm/rm_trace.c": "ids", "local/rm/slurm/slurm_resv.c": "names", "local/conf/acl.c": "names",
             "local/conf/place.c": "names", "local/conf/policyconf_place.c": "names",
             "bank/core/price.c": "names and numbers; each name is bounded and checked"}
 RAW_CALL = re.compile(r'(?<!\w)(vsnprintf \(|snprintf \((?:[^";]|"(?:[^"\\]|\\.)*")*?"[^"]*%\.\d+s)')
@@ -260,11 +266,13 @@ def selftest(cc, ar):
         "bank/svc/a.c": ("meta/core/c.h", "bank/svc may not include"),
         "meta/lead/a.c": ("meta/group/g.h", "meta/lead may not include"),
         "local/svc/b.c": ("local/svc/admin/admin.h", "local/svc/admin/admin.h is a room's own"),
+        "local/svc/c.c": ("local/rm/slurm/s.h", "is one resource manager's"),
+        "local/conf/a.c": ("local/rm/slurm/s.h", "is one resource manager's"),
         "meta/job/a.c": ("meta/lead/l.h", "meta/job may not include"),
         "meta/main.c": ("meta/cli/c.h", "meta may not include"),
     }
     fine = {"local/svc/fine.c": "local/core/c.h", "local/main.c": "local/svc/s.h",
-            "local/conf/fine.c": "local/core/c.h", "proto/cli/fine.c": "proto/rpc/r.h",
+            "local/conf/fine.c": "local/rm/rm_kind.h", "local/rm/other/fine.c": "local/rm/other/o.h", "proto/cli/fine.c": "proto/rpc/r.h",
             "bank/core/fine.c": "proto/base/err.h", "meta/cli/fine.c": "proto/nui/v1/meta.pb-c.h",
             "meta/group/fine.c": "meta/lead/l.h", "local/svc/admin/fine.c": "local/svc/admin/admin.h",
             "local/svc/svc.c": "local/svc/admin/admin.h"}

@@ -172,7 +172,7 @@ static void node_fill (struct node_stream *s, uint32_t n, const struct node_view
     out->priority = v->spec.priority;
     out->measured = v->measured;
     out->used_memory_mb = v->used.v[RES_MEM_MB];
-    if (strcmp (svc->rm.ops->type, "EMBEDDED") == 0) {
+    if (svc->rm.ops->here) {
         out->opsys = svc->kernel.sysname;
         out->arch = svc->kernel.machine;
     }

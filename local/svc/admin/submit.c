@@ -7,7 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "local/rm/rm_embedded.h"
 #include "local/svc/admin/admin.h"
 #include "local/svc/caller.h"
 #include "local/svc/grid/grid.h"
@@ -85,8 +84,8 @@ static int acceptable (struct svc *svc, const struct jobspec *spec, time_us *sta
     int rc = jobspec_runnable (spec, err);
     if (rc == 0 && spec->never_fits)
         rc = err_set (err, ERR_CONFLICT, "%s", spec->never_text);
-    if (rc == 0 && strcmp (svc->rm.ops->type, "EMBEDDED") == 0)
-        rc = rm_embedded_account_check (spec->local_account, err);
+    if (rc == 0 && svc->rm.ops->account_check)
+        rc = svc->rm.ops->account_check (spec->local_account, err);
     if (rc == 0)
         rc = jobs_estimate (svc, spec, svc_now (svc), &slot, err);
     if (rc != 0 || slot.start != TIME_US_NONE) {

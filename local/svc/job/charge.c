@@ -54,7 +54,7 @@ bool charge_claim (struct svc *svc, const struct site_job *job, Nui__Bank__V1__S
 
 bool charge_wanted (const struct svc *svc, const struct site_job *job)
 {
-    return svc->bank && (!job->rm.native || svc->settings->slurm.charge);
+    return svc->bank && (!job->rm.native || svc->settings->rm.charge);
 }
 
 /* What the bank was told of a run that has ended, or not, for whoever reconciles (local/store/runs.h). The

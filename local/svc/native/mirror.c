@@ -85,7 +85,7 @@ void mirror_settle (struct svc *svc)
 {
     struct err err = {0};
     struct site_part *part, *next;
-    if (!svc->settings->slurm.mirror || !svc->rm.ops->reserve || svc->mode)
+    if (!svc->settings->rm.mirror || !svc->rm.ops->reserve || svc->mode)
         return;
     struct mirror m = {.svc = svc, .arena = arena_create (0)};
     time_us now = svc_now (svc);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "local/rm/rm_embedded.h"
+#include "local/rm/embedded/rm_embedded.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"
@@ -771,6 +771,7 @@ static void run_destroy (void *self)
 int rm_embedded_create (const struct rm_embedded_config *config, struct rm *out, struct err *err)
 {
     static const struct rm_ops ops = {.type = "EMBEDDED",
+                                      .here = true,
                                       .start = run_start,
                                       .adopt = run_adopt,
                                       .signal = run_signal,
@@ -784,11 +785,5 @@ int rm_embedded_create (const struct rm_embedded_config *config, struct rm *out,
     r->on_event = config->on_event;
     r->arg = config->arg;
     *out = (struct rm){&ops, r};
-    return 0;
-}
-
-int rm_embedded_account_check (const char *local_account, struct err *err)
-{
-    (void)local_account, (void)err;
     return 0;
 }

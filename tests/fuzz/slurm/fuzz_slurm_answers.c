@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "local/rm/slurm_i.h"
+#include "local/rm/slurm/slurm_i.h"
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "local/rm/slurm_record.h"
+#include "local/rm/slurm/slurm_record.h"
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);
 

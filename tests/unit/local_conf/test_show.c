@@ -502,7 +502,7 @@ static void same_settings (const struct settings *a, const struct settings *b)
         same_list ("METAGROUP", a->groups[i].member, b->groups[i].member, a->groups[i].count,
                    b->groups[i].count);
     assert_int_equal (a->notify_events, b->notify_events);
-    assert_int_equal (a->rm_type, b->rm_type);
+    assert_ptr_equal (a->rm_kind, b->rm_kind);
     same_fields (attrs_of ("RMCFG"), a, b);
     same_fields (attrs_of ("AMCFG"), &a->am, &b->am);
     assert_string_equal (a->am.machine, b->am.machine);

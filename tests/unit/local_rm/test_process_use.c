@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "local/rm/process_use.h"
+#include "local/rm/embedded/process_use.h"
 
 enum { MB = 256 };
 

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "local/rm/rm_embedded.h"
+#include "local/rm/embedded/rm_embedded.h"
 #include "proto/base/clock.h"
 
 struct fixture {
@@ -699,7 +699,7 @@ static void accounts_are_checked (void **state)
 {
     struct fixture *f = *state;
     struct err err = {0};
-    assert_int_equal (rm_embedded_account_check ("root", &err), ERR_DENIED);
+    assert_int_equal (f->rm.ops->account_check ("root", &err), ERR_DENIED);
     assert_int_equal (start_as (f, "t.17", "x", US_PER_S, 0, "root", &err), ERR_DENIED);
     assert_int_equal (start_as (f, "t.17", "x", US_PER_S, 0, "no-such-account", &err), ERR_DENIED);
     assert_int_equal (start_as (f, "../t", "x", US_PER_S, 0, f->account, &err), ERR_INVALID);

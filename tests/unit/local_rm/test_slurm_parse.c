@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "local/rm/slurm_i.h"
-#include "local/rm/slurm_jwt.h"
+#include "local/rm/slurm/slurm_i.h"
+#include "local/rm/slurm/slurm_jwt.h"
 
 /* --- tokens ------------------------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include <openssl/evp.h>
 
-#include "local/rm/rm_slurm.h"
+#include "local/rm/slurm/rm_slurm.h"
 #include "proto/base/clock.h"
 #include "tests/unit/local_rm/fake_slurm.h"
 

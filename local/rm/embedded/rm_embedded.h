@@ -38,7 +38,4 @@ struct rm_embedded_config {
 /* Fills *out. */
 int rm_embedded_create (const struct rm_embedded_config *config, struct rm *out, struct err *err);
 
-/* Whether a job could be started as this account, with a sentence why not. */
-int rm_embedded_account_check (const char *local_account, struct err *err);
-
 #endif

@@ -16,9 +16,9 @@
 
 #include "local/rm/jobdir.h"
 #include "local/rm/remover.h"
-#include "local/rm/rm_slurm.h"
-#include "local/rm/slurm_json.h"
-#include "local/rm/slurm_rest.h"
+#include "local/rm/slurm/rm_slurm.h"
+#include "local/rm/slurm/slurm_json.h"
+#include "local/rm/slurm/slurm_rest.h"
 #include "proto/base/arena.h"
 
 enum { SLURM_TITLE_MAX = JOBDIR_KEY_MAX + 12 };

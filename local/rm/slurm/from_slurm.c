@@ -1,7 +1,7 @@
 /* from_slurm: runs scontrol and sacctmgr, and prints a first configuration of what they say.
  * main.c calls it for --from-slurm instead of starting the daemon. It changes nothing in Slurm
  * and blocks, which is why the daemon must never call it. */
-#include "local/rm/from_slurm.h"
+#include "local/rm/slurm/from_slurm.h"
 
 #include <ctype.h>
 #include <errno.h>

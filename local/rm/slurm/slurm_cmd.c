@@ -12,7 +12,7 @@
 
 #include <utlist.h>
 
-#include "local/rm/slurm_i.h"
+#include "local/rm/slurm/slurm_i.h"
 #include "proto/base/strbuf.h"
 
 enum { ARGS_MAX = 24, OUTPUT_MAX = 64 << 20 };

@@ -10,7 +10,7 @@
 #include <utlist.h>
 
 #include "local/rm/mistake.h"
-#include "local/rm/slurm_i.h"
+#include "local/rm/slurm/slurm_i.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "local/rm/slurm_i.h"
-#include "local/rm/slurm_record.h"
+#include "local/rm/slurm/slurm_i.h"
+#include "local/rm/slurm/slurm_record.h"
 #include "proto/base/clock.h"
 #include "proto/base/hostlist.h"
 #include "proto/base/strbuf.h"

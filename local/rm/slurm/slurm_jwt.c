@@ -1,6 +1,6 @@
 /* slurm_jwt: makes the token by which slurmrestd knows for whom a request is. slurm_rest.c calls
  * it and renews the token in time. The key is never logged, nor sent anywhere. */
-#include "local/rm/slurm_jwt.h"
+#include "local/rm/slurm/slurm_jwt.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * the service wants. slurm_job.c follows each job, slurm_poll.c looks at Slurm. It never blocks:
  * every wish is a request or a command under way, and while Slurm cannot be reached nothing is
  * concluded. */
-#include "local/rm/rm_slurm.h"
+#include "local/rm/slurm/rm_slurm.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "local/rm/slurm_i.h"
+#include "local/rm/slurm/slurm_i.h"
 #include "local/rm/supervise_file.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"

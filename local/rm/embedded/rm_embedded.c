@@ -2,7 +2,7 @@
  * service drives it through struct rm_ops. Nothing is launched before its directory is whole and
  * on disk, and an end is told only when it is settled for good: no pair of job and incarnation
  * ever runs twice. */
-#include "local/rm/rm_embedded.h"
+#include "local/rm/embedded/rm_embedded.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -16,7 +16,7 @@
 
 #include <uthash.h>
 
-#include "local/rm/process_use.h"
+#include "local/rm/embedded/process_use.h"
 #include "local/rm/jobdir.h"
 #include "local/rm/remover.h"
 #include "local/rm/supervise_file.h"
@@ -71,7 +71,7 @@ static struct job *job_find (struct rm_embedded *rm, const char *job_id, uint32_
     return job;
 }
 
-int rm_embedded_account_check (const char *local_account, struct err *err)
+static int embedded_account_check (const char *local_account, struct err *err)
 {
     struct passwd pw;
     char buf[4096];
@@ -789,6 +789,8 @@ static void cgroup_setup (struct rm_embedded *rm, const char *name)
 
 static const struct rm_ops embedded_ops = {
     .type = "EMBEDDED",
+    .here = true,
+    .account_check = embedded_account_check,
     .start = embedded_start,
     .adopt = embedded_adopt,
     .signal = embedded_signal,

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "local/rm/slurm_i.h"
+#include "local/rm/slurm/slurm_i.h"
 
 /* --- nodes -------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* slurm_json: cuts a stream of JSON into the objects of its arrays, byte by byte, and reads
  * typed fields from one. slurm_rest.c feeds it, the parsers read. It never holds a whole answer,
  * and an object beyond its bound is an error. */
-#include "local/rm/slurm_json.h"
+#include "local/rm/slurm/slurm_json.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "local/rm/slurm_i.h"
+#include "local/rm/slurm/slurm_i.h"
 #include "proto/base/fnv.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"

@@ -1,7 +1,7 @@
 /* slurm_record: parses lines of the completion file and of sacct into ends of jobs. slurm_done.c
  * calls it for jobs that Slurm itself has forgotten. Users write parts of these lines: what a
  * name could have forged is not believed, and another source is asked. */
-#include "local/rm/slurm_record.h"
+#include "local/rm/slurm/slurm_record.h"
 
 #include <stddef.h>
 #include <stdio.h>

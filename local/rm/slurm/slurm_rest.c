@@ -1,7 +1,7 @@
 /* slurm_rest: one libcurl transfer per request; answers are taken apart for a few milliseconds
  * at a time. rm_slurm.c, slurm_poll.c and slurm_job.c call it. Each request is answered once,
  * from the loop, and nothing is asked before the version of the API is known. */
-#include "local/rm/slurm_rest.h"
+#include "local/rm/slurm/slurm_rest.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -14,8 +14,8 @@
 #include <openssl/crypto.h>
 #include <utlist.h>
 
-#include "local/rm/slurm_json.h"
-#include "local/rm/slurm_jwt.h"
+#include "local/rm/slurm/slurm_json.h"
+#include "local/rm/slurm/slurm_jwt.h"
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
 #include "proto/curl/curl_loop.h"

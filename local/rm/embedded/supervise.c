@@ -19,7 +19,7 @@
 #include <time.h>
 
 #include "local/rm/mistake.h"
-#include "local/rm/process_use.h"
+#include "local/rm/embedded/process_use.h"
 #include "local/rm/supervise_file.h"
 
 enum { KILL_AGAIN_MS = 100, WRITE_AGAIN_MS = 1000, OUTPUT_LOOK_MS = 1000 };

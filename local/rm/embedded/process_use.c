@@ -1,7 +1,7 @@
 /* process_use: reads /proc and cgroup files. rm_embedded.c and the supervisor call it. It must
  * stay with libc, since the supervisor runs as root. A process may end while it is read: what is
  * missing then counts as nothing. */
-#include "local/rm/process_use.h"
+#include "local/rm/embedded/process_use.h"
 
 #include <dirent.h>
 #include <stdbool.h>

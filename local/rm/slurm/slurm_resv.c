@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "local/rm/slurm_i.h"
+#include "local/rm/slurm/slurm_i.h"
 #include "proto/base/clock.h"
 #include "proto/base/hostlist.h"
 #include "proto/base/strbuf.h"
