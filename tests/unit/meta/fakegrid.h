@@ -122,7 +122,7 @@ struct fakegrid {
     bool bank_keyless;   /* it gives no key */
     char quoted[4096];   /* what it was asked: "alpha:2 beta:2@fast; all alpha:2;" */
     char kill_on[16];    /* the first call of this method at any site kills nui-meta */
-    bool impatient; /* a submission that nobody can take is given up soon */
+    bool impatient;      /* a submission that nobody can take is given up soon */
     uint32_t kill_after; /* … after so many such calls */
     bool killed;
     int meta_pid;

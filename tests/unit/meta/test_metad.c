@@ -732,7 +732,8 @@ static void a_part_that_was_forgotten (void **state)
     assert_string_equal (now->reason->code, "Forgotten");
     nui__meta__v1__job_status__free_unpacked (now, NULL);
     fake_until (grid, beta_is_told, grid, 20 * US_PER_S);
-    assert_int_equal (grid->site[0].launches + grid->site[1].launches, 2); /* nothing is run again */
+    assert_int_equal (grid->site[0].launches + grid->site[1].launches,
+                      2); /* nothing is run again */
 }
 
 /* A job that waits for another goes on waiting no longer than to its deadline. */
