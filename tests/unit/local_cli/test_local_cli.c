@@ -111,6 +111,7 @@ static void row_make (const struct row *r, Nui__Local__V1__QueueJob *j)
     j->state = (char *)(r->section == ACTIVE ? "Running" : "Idle");
     j->class_ = (char *)"batch";
     j->qos = (char *)(r->section == ACTIVE ? "DEFAULT" : "");
+    j->partition = (char *)(r->section == ACTIVE ? "DEFAULT" : "");
     j->procs = r->procs;
     j->walltime_us = S (r->limit_s);
     j->submit_us = NOW - S (r->begin_s);
