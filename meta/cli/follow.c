@@ -154,25 +154,30 @@ static void output_message (void *arg, const ProtobufCMessage *message)
         sink->code = CLI_FAILED;
 }
 
+/* The site where the metascheduler says that it is. */
+static struct rpcclient *site_open (struct cli_context *ctx,
+                                    const Nui__Meta__V1__ComponentStatus *c, struct err *err)
+{
+    struct rpcclient_config config = {.base = cli_base (ctx),
+                                      .id = cli_identity (ctx, err),
+                                      .target = c->site_server,
+                                      .expect_kind = PRINCIPAL_SITE,
+                                      .expect_name = c->site};
+    return config.id ? rpcclient_create (&config, err) : NULL;
+}
+
 /* From the site itself, which checks that the job is ours. */
 static int output_of (struct cli_context *ctx, const char *command,
                       const Nui__Meta__V1__ComponentStatus *c, bool error, bool follow, FILE *to)
 {
     struct err err;
     err_clear (&err);
-    if (!c->job || !*c->job->site_job_id || !*c->site_server) {
+    if (!c->job || !*c->job->site_job_id || !*c->site) {
         err_set (&err, ERR_CONFLICT, "component %s has not been placed on a site", c->name);
         return cli_fail (command, &err);
     }
-    struct tlsid *me = cli_identity (ctx, &err);
-    if (!me)
-        return cli_fail (command, &err);
-    struct rpcclient_config config = {.base = cli_base (ctx),
-                                      .id = me,
-                                      .target = c->site_server,
-                                      .expect_kind = PRINCIPAL_SITE,
-                                      .expect_name = c->site};
-    struct rpcclient *site = rpcclient_create (&config, &err);
+    struct rpcclient *site =
+        *c->site_server ? site_open (ctx, c, &err) : cli_site (ctx, c->site, &err);
     if (!site)
         return cli_fail (command, &err);
     Nui__Local__V1__OutputRequest request = NUI__LOCAL__V1__OUTPUT_REQUEST__INIT;
@@ -183,7 +188,8 @@ static int output_of (struct cli_context *ctx, const char *command,
     int rc = rpcclient_stream (site, &nui__local__v1__local__descriptor, "Output", &request.base,
                                follow ? INT64_MAX : GRID_CALL_TIMEOUT_S * US_PER_S, output_message,
                                &sink, &err);
-    rpcclient_destroy (site);
+    if (*c->site_server) /* else it is the context's */
+        rpcclient_destroy (site);
     return rc < 0 ? cli_fail (command, &err) : sink.code;
 }
 
@@ -271,6 +277,26 @@ static int output_job (struct cli_context *ctx, const char *command, const char 
     return code;
 }
 
+/* A job of a cluster itself, alpha.17: nobody else is asked. */
+static int output_site_job (struct cli_context *ctx, const char *command, const char *id,
+                            const char *component, const struct output_args *args)
+{
+    char site[PRINCIPAL_NAME_MAX];
+    uint64_t number;
+    Nui__Local__V1__JobInfo job = NUI__LOCAL__V1__JOB_INFO__INIT;
+    Nui__Meta__V1__ComponentStatus c = NUI__META__V1__COMPONENT_STATUS__INIT, *only = &c;
+    Nui__Meta__V1__JobStatus status = NUI__META__V1__JOB_STATUS__INIT;
+    if (id_parse (id, site, sizeof site, &number, NULL) < 0)
+        return CLI_USAGE;
+    job.site_job_id = status.grid_job_id = (char *)(uintptr_t)id;
+    c.name = (char[]){"main"};
+    c.site = site;
+    c.job = &job;
+    status.components = &only;
+    status.n_components = 1;
+    return output_all (ctx, command, &status, component, args);
+}
+
 int grid_output_save (struct cli_context *ctx, const char *command, const char *grid_job_id,
                       const char *directory)
 {
@@ -310,8 +336,10 @@ static int output_run (struct cli_context *ctx, int argc, char **argv)
         if (grid_job_id (ctx, operands.item[i], id, sizeof id, &err) < 0)
             return err.code == ERR_INVALID ? cli_usage (argv[0], "%s", err.text)
                                            : cli_fail (argv[0], &err);
-        int one = output_job (ctx, argv[0], id,
-                              !args.save && operands.count == 2 ? operands.item[1] : NULL, &args);
+        const char *component = !args.save && operands.count == 2 ? operands.item[1] : NULL;
+        int one = strncmp (id, "grid.", 5) == 0
+                      ? output_job (ctx, argv[0], id, component, &args)
+                      : output_site_job (ctx, argv[0], id, component, &args);
         code = code == CLI_OK ? one : code;
     }
     return code;
@@ -324,6 +352,8 @@ const struct cli_command output_command = {
     .run = output_run,
     .help = "nui output [options] JOB [COMPONENT]\n"
             "nui output --save DIR JOB...",
-    .text = "Read from the site itself, which gives it only to the job's owner.",
+    .text =
+        "Read from the site itself, which gives it only to the job's owner. A job of one cluster alone is\n"
+        "named as there, alpha.17, and needs no metascheduler.",
     .options = output_options,
 };

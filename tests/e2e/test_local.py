@@ -71,6 +71,9 @@ class Alone(SiteCase):
         self.wait_job(ident, "Completed")
         out = Path(f"{self.state}/jobs/{ident}/work/stdout").read_text()
         self.assertEqual(out, f"ran as {self.account} with one two on 2 nodes\n")
+        self.assertEqual(self.ok(self.alpha, "output", ident, account=self.account), out)
+        self.assertEqual(self.ok(self.alpha, "output", "--stderr", ident), "")  # root may look
+        self.refused(self.alpha, "output", ident, account=self.other, code=3, says="is not yours")
         self.assertTrue(self.alpha.logged("site_ready", "bank=none", "metas=0"))
 
     def test_directives(self):
