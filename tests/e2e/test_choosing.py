@@ -174,6 +174,19 @@ class Choosing(GridCase):
         (job,), words = told("--tasks", 1, "-t", "1:00", "--max-cost", "none")
         self.assertEqual(words, "nui msub: signed without a cost bound: only the account's credits bound what is charged")
         self.assertEqual((job.cost_max_micro, job.cost_any), (0, True))
+        # who names no bank, and says nothing, would sign no bound
+        path = self.grid.layout.config("alice")
+        was = path.read_text()
+        try:
+            path.write_text("".join(line for line in was.splitlines(True) if not line.startswith("BANK")))
+            _, words = told("--tasks", 2, "-t", "1:00", code=3)
+            self.assertIn("jobs are charged at site beta, and this one's user signed no bound of what it may cost", words)
+            (job,), words = told("--tasks", 2, "-t", "1:00", "--max-cost", 300)
+            self.assertEqual((words, job.cost_max_micro), ("", 300_000000))
+            (ident,), words = self.told("-n", 1, "-t", "1:00", "--site", "alpha")  # nui-meta knows prices
+            self.assertEqual(words, "nui submit: signed for at most 120 credits (estimate 60, times 2)")
+        finally:
+            path.write_text(was)
 
     def signed_there(self, ident):
         """The job as its user signed it, from the site's disk."""

@@ -236,7 +236,9 @@ class Alone(SiteCase):
         beta.start()
         self.refused(beta, "msub", "-t", "5:00", self.gated("paid"), account=self.account, code=3,
                      says="must be signed")
-        ident = self.ok(beta, "msub", "-t", "5:00", self.gated("paid"),
+        self.refused(beta, "msub", "-t", "5:00", self.gated("paid"), config=beta.person("user", "alice"), code=3,
+                     says="signed no bound of what it may cost: name the bank in nui.cfg (BANK)")
+        ident = self.ok(beta, "msub", "-t", "5:00", "--max-cost", "none", self.gated("paid"),
                         config=beta.person("user", "alice")).strip()
         wait_for("it to wait for the bank", lambda: self.data(beta, "checkjob", ident)["job"]
                  ["state"] == "Starting", 30, beta.log)

@@ -33,6 +33,12 @@ static int spec_signed (struct svc *svc, const struct admin_caller *caller,
             err_set (err, ERR_UNAUTHENTIC,
                      "the job is signed by %.120s, whose account here is %.60s, but %.60s sends it",
                      spec->submitter, spec->local_account, caller->login);
+    else if (svc->bank && !spec->job->cost_max_micro && !spec->job->cost_any)
+        rc = err_set (
+            err, ERR_DENIED,
+            "jobs are charged at site %.60s, and this one's user signed no bound of what it may cost: name "
+            "the bank in nui.cfg (BANK), which knows its price, or say --max-cost CREDITS or --max-cost none",
+            svc->site);
     if (rc != 0)
         jobspec_free (spec);
     return rc;

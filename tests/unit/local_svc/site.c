@@ -543,6 +543,7 @@ Nui__Common__V1__Envelope *job_envelope (struct site *s, const struct job_make *
               strcmp (signer, "mallory") == 0 ? "alice" : signer);
     uuid_make (&uuid);
     job.grid = (char *)(make->grid ? make->grid : "test");
+    job.cost_any = !make->boundless;
     job.submitter = (char *)(make->submitter ? make->submitter : who);
     if (make->uuid)
         memcpy (uuid.b, make->uuid, sizeof uuid.b);

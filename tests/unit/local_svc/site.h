@@ -113,6 +113,7 @@ struct job_make {
     const char *flag;                    /* one of the job's; NULL: none */
     const char *depend_kind, *depend_on; /* NULL: none */
     bool held;
+    bool boundless;    /* says nothing of what it may cost; else: whatever */
     const char *array; /* 16 bytes; NULL: none */
     uint32_t array_index, array_limit;
     uint32_t twins; /* further components like the first, "twin0", "twin1" …: at most 3 */

@@ -450,6 +450,7 @@ static void handed_in_on_the_spot (void **state)
         job_envelope (s,
                       &(struct job_make){.script = "exit 0", .walltime = 400 * 86400 * US_PER_S}),
         job_envelope (s, &(struct job_make){.script = "exit 0", .hosts = "n[1-1048570]"}),
+        job_envelope (s, &(struct job_make){.script = "exit 0", .boundless = true}),
     };
     assert_int_equal (msub (s->as_alice, e[0], first), 0);
     assert_int_equal (msub (s->as_alice, e[0], text), 0); /* again: the same job */
@@ -466,6 +467,9 @@ static void handed_in_on_the_spot (void **state)
     assert_non_null (strstr (text, "at most 366 days"));
     assert_int_equal (msub (s->as_alice, e[5], text), ERR_LIMIT); /* before a name is made */
     assert_non_null (strstr (text, "range 1-1048570 has more than"));
+    assert_int_equal (msub (s->as_alice, e[6], text), ERR_DENIED); /* nobody told its user */
+    assert_non_null (
+        strstr (text, "jobs are charged at site alpha, and this one's user signed no bound"));
     assert_int_equal (msub (s->as_bob, e[0], text), ERR_UNAUTHENTIC);
     if (geteuid () == 0) { /* on the socket: who is not the signer's account */
         struct passwd *other = getpwnam ("nobody");
