@@ -222,7 +222,7 @@ class Hostile(Beside):
 
     def test_a_metascheduler_and_local_jobs(self):
         """Jobs of msub are nobody's but their owner's: a metascheduler of this site neither sees nor changes one."""
-        ident = self.submit_here("alice", self.signed("alice", self.gated_script("local").read_bytes()))
+        ident = self.submit_here("alice", self.signed("alice", self.gated_script("local").read_bytes(), walltime_s=600))
         self.wait_here("alice", ident, "Running")
         local = self.forge.contract.local
         calls = [(method, request(job_id=ident), reply) for method, request, reply in (
