@@ -488,11 +488,12 @@ static void make_extend (struct run *r, struct sent *s)
     model_extend (m, s->req.extend.site ? site : -1, n, seconds, s->want);
 }
 
-/* One of the account's, if luck wants it; -1: those that are valid now. */
+/* One of the account's, if luck wants it; -1: those that are valid now. An agency tries others', too. */
 int draw_alloc (struct run *r, int account)
 {
     int alloc = r->granted && one_in (r, 3) ? (int)draw (r, (uint64_t)r->granted) : -1;
-    for (int k = 0; alloc >= 0 && k < 20 && r->model->alloc[alloc].account != account; k++)
+    bool any = r->agency >= 0 && one_in (r, 3);
+    for (int k = 0; !any && alloc >= 0 && k < 20 && r->model->alloc[alloc].account != account; k++)
         alloc = (int)draw (r, (uint64_t)r->granted);
     return alloc;
 }

@@ -256,7 +256,8 @@ static void make_freeze (struct run *r, struct sent *s)
 {
     struct model *m = r->model;
     int what = (int)draw (r, 4), which = draw_freezable (r, what);
-    bool undo = draw (r, 7) != 0, *frozen = what == 1 ? m->frozen_account : m->frozen_grant;
+    bool undo = draw (r, what == 3 ? 2 : 6) != 0,
+         *frozen = what == 1 ? m->frozen_account : m->frozen_grant;
     for (int k = 0; what % 2 && k < 30 && !(freezes (r, what, which) && frozen[which] == undo); k++)
         which = draw_freezable (r, what);
     s->req = req_new (&r->rig, LEDGER_FREEZE, "nui://t/operator/o");

@@ -140,6 +140,12 @@ static void extended (void **state)
     struct world *w = *state;
     says (w, "nsf", "grant create 1000 -A phys --reference G1 --end 2040-01-01T00:00:00Z", 0,
           "grant.1");
+    /* What the bank froze its funder does not thaw; what it froze itself it does. */
+    says (w, "ops", "freeze grant.1 --reason audit", 0, "frozen");
+    says (w, "nsf", "unfreeze grant.1", 3, "nui unfreeze:");
+    says (w, "ops", "unfreeze grant.1", 0, "no longer frozen");
+    says (w, "nsf", "freeze grant.1 --reason mine", 0, "frozen");
+    says (w, "nsf", "unfreeze grant.1", 0, "no longer frozen");
     long long alloc = newest (w, "phys");
     split (w, alloc, "100");
     split (w, alloc, "50 --end 2039-01-01T00:00:00Z");
