@@ -2,9 +2,12 @@
 import json
 import os
 import re
+import shutil
 import signal
+import sqlite3
 import time
 import unittest
+from contextlib import closing
 
 from fixture import SAMPLES, GridCase, layout, main, wait_for
 from shelf import SIZE, Shelf
@@ -562,6 +565,46 @@ class SlurmCase(SlurmGrid):
         self.assertGreater(self.balance()["settled"], before)
         self.assertEqual(self.log.read_text().count(f"slurm_job={ends} how="), 1)
         self.assertEqual(ended["JobState"], "CANCELLED")
+
+    def test_a_restored_state(self):
+        """What came after the copy that was put back is ended in Slurm as well, has failed and costs nothing; what Slurm has of
+        the users' own goes on and is known again."""
+        self.settled()
+        before = self.sbatch("-n", 1, "-t", 5)
+        self.rm.wait_job(before, "RUNNING")
+        alpha, state = self.grid.daemons["alpha"], self.grid.layout.state / "alpha" / "local.db"
+        kept = state.with_name("local.db.kept")
+        with closing(sqlite3.connect(state)) as source, closing(sqlite3.connect(kept)) as copy:
+            source.backup(copy)
+        known = set(self.queue())
+        after = self.sbatch("-n", 1, "-t", 5)
+        self.rm.wait_job(after, "RUNNING")
+        (forgotten,) = set(self.queue()) - known
+        ident = self.grid.submit("alice", "-A", "phys", "--site", "alpha", "-t", "10:00", "-n", 1, self.gated_script("stray"))
+        self.wait_state(ident, ("Running",))
+        running = self.rm.command("squeue", "-h", "-a", "-t", "R", "-o", "%i").stdout.split()
+        (stray,) = set(running) - {str(before), str(after)}
+        alpha.kill()
+        for end in ("-wal", "-shm"):
+            state.with_name(f"local.db{end}").unlink(missing_ok=True)
+        shutil.move(kept, state)
+        alpha.start()
+        self.wait_said("stray_ended", "job=alpha.")
+        self.rm.wait_job(stray, "CANCELLED")
+        lost = self.wait_state(ident, ("Failed",))
+        self.assertIn("restored to a moment before the job came", lost["reason"])
+        wait_for("alpha to know both of the users' own again", lambda: len(self.queue() or ()) == 2, 60, self.log)
+        for job in (before, after):
+            self.assertEqual(self.rm.job(job)["JobState"], "RUNNING")
+            self.rm.command("scancel", job)
+        wait_for("alpha's queue to be empty", lambda: self.queue() == {}, 60, self.log)
+        # What the forgotten record of `after` held is nobody's any more: STALE_HOLD once it has expired, or by hand.
+        held = json.loads(self.nui(layout.OPERATOR, "hold", "list", "--json").stdout)
+        self.assertEqual([row["site_job"] for row in held], [forgotten])
+        self.nui(layout.OPERATOR, "hold", "release", held[0]["hold"], "-d", "its record was lost")
+        self.settled()
+        self.assertEqual(self.charges(ident), [])
+        self.assert_books_close()
 
     def test_requeued_while_nui_local_was_away(self):
         """The run that was over by then is billed once, to the second, whether the job waits for nui again or ran
