@@ -22,6 +22,8 @@ EXEMPT = {
     "STAGEINGRACE": "jobs of a trace have no files: e2e_staging",
     "JOBMAXOVERRUN": "a simulated job ends at its limit: policy book, wcviolation-*",
     "WCVIOLATIONACTION": "the same",
+    "RESOURCELIMITPOLICY": "what a simulated job uses is not measured: e2e_local, e2e_book",
+    "RESLIMITPOLICY": "another name of it",
     "SRCFG.CHARGEACCOUNT": "there is no bank in a simulation: e2e_payment",
     "SRCFG.CHARGEUSER": "the same",
     "SRCFG.JOBATTRLIST": "jobs of a trace have no attributes: policy book, reservation-acl",
