@@ -255,7 +255,7 @@ int acl_flags (const char *text, uint32_t *out, struct err *err)
     uint32_t flags = 0;
 
     while (*text) {
-        size_t n = strcspn (text, ",: \t"), i = 0;
+        size_t n = strcspn (text, ",:| \t"), i = 0;
         while (i < sizeof flag_name / sizeof *flag_name &&
                !(strlen (flag_name[i].name) == n && strncasecmp (text, flag_name[i].name, n) == 0))
             i++;

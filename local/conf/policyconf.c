@@ -152,7 +152,7 @@ static int set_depth_qos (void *target, const struct conf_value *value, struct e
     uint64_t bucket;
     uint32_t *qos = NULL, count = 0;
     int rc = bucket_of (value, &bucket, err);
-    if (!rc && strcasecmp (value->text, "ALL") != 0)
+    if (!rc && strcasecmp (value->text, "ALL") != 0 && strcasecmp (value->text, "[ALL]") != 0)
         rc = policy_qos_list (p, value->text, &qos, &count, err);
     if (!rc)
         policy_bucket_set (p, (uint32_t)bucket,
@@ -168,6 +168,16 @@ static int set_depth_qos (void *target, const struct conf_value *value, struct e
 #define ROW(key, form, field, ...)                                                                 \
     {                                                                                              \
         .name = key, .type = form, .offset = AT (field), .flags = CONF_F_INDEX, __VA_ARGS__        \
+    }
+#define GUARD(key, form, field, ...)                                                               \
+    {                                                                                              \
+        .name = key, .type = form, .offset = AT (field), .flags = CONF_F_INDEX | CONF_F_GUARDS,    \
+        __VA_ARGS__                                                                                \
+    }
+#define GUARD_ALIAS(key, form, field, ...)                                                         \
+    {                                                                                              \
+        .name = key, .type = form, .offset = AT (field),                                           \
+        .flags = CONF_F_INDEX | CONF_F_GUARDS | CONF_F_ALIAS, __VA_ARGS__                          \
     }
 #define ALIAS(key, form, field, ...)                                                               \
     {                                                                                              \
@@ -216,17 +226,22 @@ const struct conf_param policy_params[] = {
     ROW ("FSDEPTH", CONF_U32, fs_depth, BETWEEN (1, FS_DEPTH_MAX), .help = "fairshare windows"),
     ROW ("FSDECAY", CONF_REAL, fs_decay, BETWEEN (0, 1000000),
          .help = "weight of each window, of the one after it"),
-    ROW ("NODESETDELAY", CONF_DURATION, nodeset_delay, LASTS (0),
-         .help = "how long a job waits for a node set; 0: best effort"),
-    ROW ("SYSTEMMAXPROCPERJOB", CONF_INT, system_max_proc_per_job, BETWEEN (-1, INT64_MAX),
-         .help = "most processors of a job; -1: any"),
-    ALIAS ("SYSTEMMAXJOBPROC", CONF_INT, system_max_proc_per_job, BETWEEN (-1, INT64_MAX)),
-    ROW ("SYSTEMMAXJOBWALLTIME", CONF_SECONDS, system_max_wall_s_per_job, .min = -1,
-         .help = "longest limit of a job; -1: any"),
-    ROW ("SYSTEMMAXPROCSECONDPERJOB", CONF_INT, system_max_ps_per_job, BETWEEN (-1, INT64_MAX),
-         .help = "most processor-seconds of a job; -1: any"),
-    ALIAS ("SYSTEMMAXJOBPROCSECOND", CONF_INT, system_max_ps_per_job, BETWEEN (-1, INT64_MAX)),
-    ALIAS ("SYSTEMMAXJOBPS", CONF_INT, system_max_ps_per_job, BETWEEN (-1, INT64_MAX)),
+    {.name = "NODESETDELAY",
+     .type = CONF_DURATION,
+     .offset = AT (nodeset_delay),
+     .max = TIME_US_MAX,
+     .flags = CONF_F_INDEX | CONF_F_INFINITY,
+     .help = "how long a job waits for a node set; 0: best effort"},
+    GUARD ("SYSTEMMAXPROCPERJOB", CONF_INT, system_max_proc_per_job, BETWEEN (-1, INT64_MAX),
+           .help = "most processors of a job; -1: any"),
+    GUARD_ALIAS ("SYSTEMMAXJOBPROC", CONF_INT, system_max_proc_per_job, BETWEEN (-1, INT64_MAX)),
+    GUARD ("SYSTEMMAXJOBWALLTIME", CONF_SECONDS, system_max_wall_s_per_job, .min = -1,
+           .help = "longest limit of a job; -1: any"),
+    GUARD ("SYSTEMMAXPROCSECONDPERJOB", CONF_INT, system_max_ps_per_job, BETWEEN (-1, INT64_MAX),
+           .help = "most processor-seconds of a job; -1: any"),
+    GUARD_ALIAS ("SYSTEMMAXJOBPROCSECOND", CONF_INT, system_max_ps_per_job,
+                 BETWEEN (-1, INT64_MAX)),
+    GUARD_ALIAS ("SYSTEMMAXJOBPS", CONF_INT, system_max_ps_per_job, BETWEEN (-1, INT64_MAX)),
     ROW ("SYSTEMDEFAULTJOBWALLTIME", CONF_SECONDS, default_wall_s, .min = 1,
          .help = "limit of a job that says none"),
     ROW ("RMPOLLINTERVAL", CONF_DURATION, poll_interval, LASTS (US_PER_S),
@@ -383,8 +398,8 @@ const struct conf_param policy_file_params[] = {
     RECORD ("SYSCFG", policy_record_system, policy_system_attrs, CONF_F_INDEX | CONF_F_TELLS,
             "everybody"),
     RECORD ("PARCFG", policy_record_partition, policy_partition_attrs, CONF_F_TELLS, "a partition"),
-    RECORD ("SRCFG", policy_record_standing, policy_standing_attrs, CONF_F_INDEX_REQUIRED,
-            "a standing reservation"),
+    RECORD ("SRCFG", policy_record_standing, policy_standing_attrs,
+            CONF_F_INDEX_REQUIRED | CONF_F_TELLS, "a standing reservation"),
     STANDING ("ACCESS"),
     STANDING ("ACCOUNTLIST"),
     STANDING ("CHARGEACCOUNT"),

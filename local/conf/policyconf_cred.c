@@ -183,7 +183,9 @@ static const struct {
 static enum limit_kind limit_of (const char *name)
 {
     for (size_t i = 0; i < sizeof limit_names / sizeof limit_names[0]; i++) {
-        if (strcasecmp (name, limit_names[i].name) == 0)
+        size_t len = strlen (limit_names[i].name);
+        if (strncasecmp (name, limit_names[i].name, len) == 0 &&
+            strcasecmp (name + len, name[len] ? "S" : "") == 0)
             return limit_names[i].kind;
     }
     assert (!"an attribute of the table");
@@ -455,30 +457,42 @@ static int set_xf_target (void *target, const struct conf_value *value, struct e
     return 0;
 }
 
-/* IGNJOBPERUSER, IGNPROCPERCLASS, IGNJOBQUEUEDPERUSER: one limit of one kind of object. */
+/* IGNJOBPERUSER, IGNMAXPROCPERCLASS, IGNJOBQUEUEDPERUSER: one limit of one kind of object; IGNMAXJOB: of all of them. */
 static bool ignore_flag (const char *word, struct policy_qos *q)
 {
     const char *per = word;
     if (strncasecmp (word, "IGN", 3) != 0)
         return false;
-    for (per = word + 3; *per && strncasecmp (per, "PER", 3) != 0;)
+    const char *limit = strncasecmp (word + 3, "MAX", 3) == 0 ? word + 6 : word + 3;
+    for (per = limit; *per && strncasecmp (per, "PER", 3) != 0;)
         per++;
-    if (!*per)
-        return false;
-    size_t len = (size_t)(per - word) - 3;
-    bool idle = len > 6 && strncasecmp (word + 3 + len - 6, "QUEUED", 6) == 0;
+    size_t len = (size_t)(per - limit);
+    bool idle = len > 6 && strncasecmp (limit + len - 6, "QUEUED", 6) == 0, found = false;
     len -= idle ? 6 : 0;
     for (int k = 0; k < CRED_KINDS; k++) {
-        if (strcasecmp (per + 3, cred_kind_name ((enum cred_kind)k)) != 0)
+        if (*per && strcasecmp (per + 3, cred_kind_name ((enum cred_kind)k)) != 0)
             continue;
         for (size_t i = 0; i < sizeof limit_names / sizeof limit_names[0]; i++) {
             if (strlen (limit_names[i].name) != len ||
-                strncasecmp (word + 3, limit_names[i].name, len) != 0)
+                strncasecmp (limit, limit_names[i].name, len) != 0)
                 continue;
             (idle ? q->ignore_idle : q->ignore_active)[k] |= 1u << limit_names[i].kind;
-            return true;
+            found = true;
         }
     }
+    return found;
+}
+
+/* IGNGROUP, IGNACCOUNT: all limits of that kind of object. */
+static bool ignore_kind_flag (const char *word, struct policy_qos *q)
+{
+    static const enum cred_kind kinds[] = {CRED_GROUP, CRED_ACCOUNT, CRED_CLASS};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strncasecmp (word, "IGN", 3) == 0 &&
+            strcasecmp (word + 3, cred_kind_name (kinds[i])) == 0) {
+            q->ignore_active[kinds[i]] = q->ignore_idle[kinds[i]] = (1u << LIMIT_KINDS) - 1;
+            return true;
+        }
     return false;
 }
 
@@ -488,7 +502,9 @@ static bool ignore_job_flag (const char *word, struct policy_qos *q)
     static const struct {
         const char *name;
         enum limit_kind kind;
-    } known[] = {{"IGNMAXPPJ", LIMIT_PROC}, {"IGNMAXTPJ", LIMIT_WC}, {"IGNMAXPSPJ", LIMIT_PS}};
+    } known[] = {{"IGNMAXPPJ", LIMIT_PROC},   {"IGNMAXTPJ", LIMIT_WC},
+                 {"IGNMAXPSPJ", LIMIT_PS},    {"IGNSYSMAXPROC", LIMIT_PROC},
+                 {"IGNSYSMAXTIME", LIMIT_WC}, {"IGNSYSMAXPS", LIMIT_PS}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (strcasecmp (known[i].name, word) == 0) {
             q->ignore_job |= 1u << known[i].kind;
@@ -511,6 +527,8 @@ static int set_qflags (void *target, const struct conf_value *value, struct err 
         {"IGNUSER", QOS_IGNUSER},
         {"IGNALL", QOS_IGNALL},
         {"PREEMPTOR", QOS_PREEMPTOR},
+        {"PREEMPT", QOS_PREEMPTOR}, /* as it was once called */
+        {"ADVRES", QOS_USERESERVED},
         {"PREEMPTEE", QOS_PREEMPTEE},
         {"PREEMPTSPV", QOS_PREEMPTSPV},
         {"RESTARTPREEMPT", QOS_RESTARTPREEMPT},
@@ -529,7 +547,8 @@ static int set_qflags (void *target, const struct conf_value *value, struct err 
     bool reserved = false;
     for (char *word = strtok_r (text, separators, &rest); word;
          word = strtok_r (NULL, separators, &rest)) {
-        bool found = ignore_flag (word, c->qos) || ignore_job_flag (word, c->qos);
+        bool found = ignore_flag (word, c->qos) || ignore_job_flag (word, c->qos) ||
+                     ignore_kind_flag (word, c->qos);
         for (size_t i = 0; i < sizeof known / sizeof known[0] && !found; i++) {
             if (strcasecmp (word, known[i].name) == 0) {
                 c->qos->flags |= known[i].flag;
@@ -543,7 +562,9 @@ static int set_qflags (void *target, const struct conf_value *value, struct err 
                 return ERR_INVALID;
         }
         reserved = strcasecmp (word, "USERESERVED") == 0;
-        if (!found)
+        if (!found && conf_is_partial (value->conf))
+            conf_note_add (value, "'%.60s' is no flag of a QoS here, it has no effect", word);
+        else if (!found)
             return err_set (err, ERR_INVALID, "'%.60s' is no flag of a QoS", word);
     }
     c->set |= CRED_SET_QFLAGS;
@@ -581,25 +602,32 @@ int policy_set_qos_parameter (void *target, const struct conf_value *value, stru
     }
 #define CROSS(key, function)                                                                       \
     {                                                                                              \
-        .name = key, .type = CONF_CALL, .set = function, .flags = CONF_F_ATTR_INDEX                \
+        .name = key, .type = CONF_CALL, .set = function,                                           \
+        .flags = CONF_F_ATTR_INDEX | CONF_F_GUARDS                                                 \
+    }
+#define GUARD(key, function)                                                                       \
+    {                                                                                              \
+        .name = key, .type = CONF_CALL, .set = function, .flags = CONF_F_GUARDS                    \
     }
 #define TOLD CONF_TOLD
 #define LIMITS(row, prefix, function)                                                              \
     row (prefix "JOB", function), row (prefix "PROC", function), row (prefix "NODE", function),    \
         row (prefix "PS", function), row (prefix "PE", function), row (prefix "MEM", function),    \
         row (prefix "WC", function)
-#define PER(what) LIMITS_PER (ATTR, what, set_max_per)
+#define PER(what) LIMITS_PER (GUARD, what, set_max_per)
 #define LIMITS_PER(row, what, function)                                                            \
     row ("MAXJOBPER" what, function), row ("MAXPROCPER" what, function),                           \
         row ("MAXNODEPER" what, function), row ("MAXPSPER" what, function),                        \
         row ("MAXPEPER" what, function), row ("MAXMEMPER" what, function),                         \
         row ("MAXWCPER" what, function)
+/* The guide's own example has MAXPROCS. */
+#define PLURALS CROSS ("MAXJOBS", set_max), CROSS ("MAXPROCS", set_max), CROSS ("MAXNODES", set_max)
 #define COMMON_ATTRS                                                                               \
-    PER ("USER"), PER ("GROUP"), PER ("ACCOUNT"), PER ("CLASS"), PER ("QOS"),                      \
+    PLURALS, PER ("USER"), PER ("GROUP"), PER ("ACCOUNT"), PER ("CLASS"), PER ("QOS"),             \
         ATTR ("PRIORITY", set_priority), ATTR ("FSTARGET", set_fs_target),                         \
-        ATTR ("QLIST", set_qlist), ATTR ("QDEF", set_qdef), LIMITS (CROSS, "MAX", set_max),        \
+        GUARD ("QLIST", set_qlist), ATTR ("QDEF", set_qdef), LIMITS (CROSS, "MAX", set_max),       \
         CROSS ("MINPROC", set_min_proc), LIMITS (CROSS, "MAXI", set_max_idle),                     \
-        ATTR ("PLIST", policy_set_plist), ATTR ("PDEF", policy_set_pdef),                          \
+        GUARD ("PLIST", policy_set_plist), ATTR ("PDEF", policy_set_pdef),                         \
         TOLD ("FLAGS",                                                                             \
               "a job's flags are its own (msub -l flags), or its QoS's (QOSCFG[x] QFLAGS)"),       \
         TOLD ("JOBFLAGS",                                                                          \
@@ -623,24 +651,24 @@ const struct conf_param policy_user_attrs[] = {COMMON_ATTRS, {0}};
 const struct conf_param policy_class_attrs[] = {
     COMMON_ATTRS,
     ATTR ("HOSTLIST", policy_set_class_text),
-    ATTR ("MAX.PROC", policy_set_class_count),
-    ATTR ("MIN.PROC", policy_set_class_count),
-    ATTR ("MAX.NODE", policy_set_class_count),
-    ATTR ("MIN.NODE", policy_set_class_count),
-    ATTR ("MAX.PS", policy_set_class_count),
-    ATTR ("MAX.WCLIMIT", policy_set_class_wall),
-    ATTR ("MIN.WCLIMIT", policy_set_class_wall),
+    GUARD ("MAX.PROC", policy_set_class_count),
+    GUARD ("MIN.PROC", policy_set_class_count),
+    GUARD ("MAX.NODE", policy_set_class_count),
+    GUARD ("MIN.NODE", policy_set_class_count),
+    GUARD ("MAX.PS", policy_set_class_count),
+    GUARD ("MAX.WCLIMIT", policy_set_class_wall),
+    GUARD ("MIN.WCLIMIT", policy_set_class_wall),
     ATTR ("DEFAULT.WCLIMIT", policy_set_class_wall),
     ATTR ("DEFAULT.FEATURES", policy_set_class_text),
     ATTR ("DEFAULT.NODESET", policy_set_class_text),
     ATTR ("EXCLUDEFEATURES", policy_set_class_text),
-    ATTR ("REQUIREDUSERLIST", policy_set_class_people),
-    ATTR ("REQUIREDGROUPLIST", policy_set_class_people),
-    ATTR ("REQUIREDACCOUNTLIST", policy_set_class_people),
-    ATTR ("REQUIREDQOSLIST", policy_set_class_people),
-    ATTR ("EXCLUDEUSERLIST", policy_set_class_people),
-    ATTR ("EXCLUDEGROUPLIST", policy_set_class_people),
-    ATTR ("EXCLUDEACCOUNTLIST", policy_set_class_people),
+    GUARD ("REQUIREDUSERLIST", policy_set_class_people),
+    GUARD ("REQUIREDGROUPLIST", policy_set_class_people),
+    GUARD ("REQUIREDACCOUNTLIST", policy_set_class_people),
+    GUARD ("REQUIREDQOSLIST", policy_set_class_people),
+    GUARD ("EXCLUDEUSERLIST", policy_set_class_people),
+    GUARD ("EXCLUDEGROUPLIST", policy_set_class_people),
+    GUARD ("EXCLUDEACCOUNTLIST", policy_set_class_people),
     ATTR ("NODEACCESSPOLICY", policy_set_class_access),
     TOLD ("MAXPROCPERNODE",
           "a job says its tasks per node; NODECFG[x] MAXPROCPERUSER bounds a user's on a node"),
@@ -658,30 +686,30 @@ const struct conf_param policy_qos_attrs[] = {
     ATTR ("QTTARGET", set_qt_target),
     ATTR ("XFTARGET", set_xf_target),
     ATTR ("QFLAGS", set_qflags),
-    LIMITS (ATTR, "OMAX", set_override),
-    LIMITS (ATTR, "OMAXI", set_override_idle),
-    ATTR ("OMAXJPROC", set_override_job),
-    ATTR ("OMAXJPS", set_override_job),
-    ATTR ("OMAXJWC", set_override_job),
+    LIMITS (GUARD, "OMAX", set_override),
+    LIMITS (GUARD, "OMAXI", set_override_idle),
+    GUARD ("OMAXJPROC", set_override_job),
+    GUARD ("OMAXJPS", set_override_job),
+    GUARD ("OMAXJWC", set_override_job),
     {0},
 };
 
 const struct conf_param policy_system_attrs[] = {
-    LIMITS (ATTR, "MAX", set_system_max),
-    ATTR ("MINPROC", set_system_min_proc),
-    LIMITS (ATTR, "MAXI", set_system_max_idle),
+    LIMITS (GUARD, "MAX", set_system_max),
+    GUARD ("MINPROC", set_system_min_proc),
+    LIMITS (GUARD, "MAXI", set_system_max_idle),
     TOLD ("PRIORITY", "the same number for everybody orders nobody"),
     TOLD ("FSTARGET", "USERCFG[DEFAULT] says the target of whoever has none"),
-    ATTR ("QLIST", set_system_qlist),
+    GUARD ("QLIST", set_system_qlist),
     ATTR ("QDEF", set_system_qdef),
-    ATTR ("PLIST", policy_set_system_plist),
+    GUARD ("PLIST", policy_set_system_plist),
     ATTR ("PDEF", policy_set_system_plist),
     TOLD ("FLAGS", "a job's flags are its own (msub -l flags), or its QoS's (QOSCFG[x] QFLAGS)"),
     {0},
 };
 
 const struct conf_param policy_partition_attrs[] = {
-    LIMITS (ATTR, "MAX", set_partition_limit),
-    ATTR ("MINPROC", set_partition_limit),
+    LIMITS (GUARD, "MAX", set_partition_limit),
+    GUARD ("MINPROC", set_partition_limit),
     {0},
 };

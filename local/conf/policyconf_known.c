@@ -69,11 +69,14 @@ static const char for_simtimepolicy[] = "a simulation begins with its log's firs
 static const char for_simwcaccuracychange[] =
     "SIMWCACCURACY and SIMWCSCALINGPERCENT say how long jobs run";
 static const char for_simcheckpointinterval[] = "a simulation starts from the beginning";
+static const char for_ignore[] =
+    "nui-local looks at all jobs that it is given: CLASSCFG, USERCFG MAXJOB=0 or a hold keeps some from running";
 static const char for_simcomrate[] = "messages between nodes are not simulated";
 
 /* MAXJOBPERUSERPOLICY ON, MAXJOBPERUSERCOUNT 4, SMAXJOBPERUSERCOUNT 2: limits before there was USERCFG. */
 #define LIMIT(limit, per, attr)                                                                    \
     TOLD ("MAX" limit "PER" per "POLICY", "say " per "CFG[DEFAULT] " attr "=soft,hard"),           \
+        TOLD ("MAX" limit "PER" per, "say " per "CFG[DEFAULT] " attr "=soft,hard"),                \
         TOLD ("MAX" limit "PER" per "COUNT", "say " per "CFG[DEFAULT] " attr "=soft,hard"),        \
         TOLD ("SMAX" limit "PER" per "COUNT", "say " per "CFG[DEFAULT] " attr "=soft,hard")
 #define LIMITS_PER(per)                                                                            \
@@ -84,7 +87,8 @@ static const char for_simcomrate[] = "messages between nodes are not simulated";
 
 /* clang-format off */
 const struct conf_param policy_known_params[] = {
-    {.name = "CLIENTCFG", .type = CONF_RECORD, .attrs = client_attrs, .record = known_record},
+    {.name = "CLIENTCFG", .type = CONF_RECORD, .attrs = client_attrs, .record = known_record, .flags = CONF_F_TELLS,
+     .help = "certificates and the socket's accounts say who asks; there is no shared key"},
     LIMITS_PER ("USER"), LIMITS_PER ("GROUP"), LIMITS_PER ("ACCOUNT"), LIMITS_PER ("CLASS"), LIMITS_PER ("QOS"),
     TOLD ("SERVERNAME", for_servername), TOLD ("SERVERHOST", for_servername), TOLD ("DEFAULTDOMAIN", for_servername),
     TOLD ("SERVERPORT", for_serverport), TOLD ("MCSOCKETPROTOCOL", for_serverport),
@@ -200,6 +204,20 @@ const struct conf_param policy_known_params[] = {
     TOLD ("CHECKPOINTINTERVAL", "every change is on disk before it is acknowledged"),
     TOLD ("CLIENTTIMEOUT", "a client gives up by itself what is not answered in time"),
     TOLD ("JOBSYNCTIME", "a job is here what the resource manager says it is, from the moment it says so"),
+    TOLD ("JOBSYNCDEADLINE", "a job is here what the resource manager says it is, from the moment it says so"),
+    TOLD ("NODESYNCDEADLINE", "a node is here what the resource manager says it is, from the moment it says so"),
+    TOLD ("JOBSIZEPOLICY", "PROCWEIGHT, NODEWEIGHT and WALLTIMEWEIGHT order jobs by their size"),
+    TOLD ("QOSNAME", "QOSCFG[name]: the index is the name"),
+    TOLD ("SIMCPUSCALINGPERCENT", for_simwcaccuracychange),
+    TOLD ("SIMRMRANDOMDELAY", "the simulated resource manager answers at once"),
+    TOLD ("DEADLINEPOLICY", "a job with a deadline has a reservation that keeps it; one that cannot end in time is ended"),
+    TOLD ("DEFAULTACCOUNT", "a user's default account is the bank's"),
+    TOLD ("DEFAULTQOS", "USERCFG[DEFAULT] QDEF and SYSCFG QDEF say it"),
+    TOLD ("IGNORECLASSES", for_ignore), TOLD ("IGNOREJOBS", for_ignore), TOLD ("IGNOREUSERS", for_ignore),
+    TOLD ("IGNORENODES", "mnodectl and the resource manager take nodes out; SRCFG[x] HOSTLIST keeps them for somebody"),
+    TOLD ("JOBMAXHOLDTIME", "a hold stays until it is taken away; DEFERTIME bounds a deferral"),
+    TOLD ("RMNMHOST", for_rmtype), TOLD ("RMNMSERVER", for_rmtype), TOLD ("RMJOBNAMEFORMAT", for_rmtype),
+    TOLD ("MACHINECONFIGFILE", for_serverconfigfile), TOLD ("MAXMETATASKS", for_enablemultinodejobs),
     TOLD ("NODESYNCTIME", "a node is here what the resource manager says it is, from the moment it says so"),
     TOLD ("AMCFG", "a simulation has no bank"),
     TOLD ("SIMIGNOREJOBFLAGS", "the flags of a trace's jobs are never taken"),

@@ -198,6 +198,24 @@ static int charge_read (struct arena *arena, const char *what, const char *text,
     return rc;
 }
 
+static int flags_known (struct standing_file *f, const struct standing_parts *p, const char *text,
+                        uint32_t *out)
+{
+    struct conf_value value = {
+        .conf = f->conf, .key = "SRCFG", .index = p->s.name, .attr = "FLAGS", .line = p->s.line};
+    char *list = arena_strdup (f->policy->arena, text), *rest = NULL;
+    for (char *one = strtok_r (list, ",:| \t", &rest); one;
+         one = strtok_r (NULL, ",:| \t", &rest)) {
+        uint32_t flag;
+        if (acl_flags (one, &flag, NULL) == 0)
+            *out |= flag;
+        else
+            conf_note_add (&value, "'%.40s' is no flag of a reservation here, it has no effect",
+                           one);
+    }
+    return 0;
+}
+
 static int set_rest (struct standing_file *f, struct standing_parts *p, const char *attr,
                      const char *text, struct err *err)
 {
@@ -217,8 +235,10 @@ static int set_rest (struct standing_file *f, struct standing_parts *p, const ch
         return rc;
     }
     if (strcasecmp (attr, "FLAGS") == 0) {
-        uint32_t flags;
+        uint32_t flags = 0;
         rc = acl_flags (text, &flags, err);
+        if (rc != 0 && conf_is_partial (f->conf)) /* those of the list that there are */
+            rc = flags_known (f, p, text, &flags);
         s->flags |= rc == 0 ? flags : 0;
         return rc;
     }
@@ -291,7 +311,7 @@ static int set_by_attr (void *target, const struct conf_value *value, struct err
 
 #define ATTR(key)                                                                                  \
     {                                                                                              \
-        .name = key, .type = CONF_CALL, .set = set_by_attr                                         \
+        .name = key, .type = CONF_CALL, .set = set_by_attr, .flags = CONF_F_GUARDS                 \
     }
 
 const struct conf_param policy_standing_attrs[] = {
@@ -325,6 +345,12 @@ const struct conf_param policy_standing_attrs[] = {
     ATTR ("BUSYTIME"),
     ATTR ("CHARGEACCOUNT"),
     ATTR ("CHARGEUSER"),
+    CONF_TOLD (
+        "TRIGGER",
+        "NOTIFICATIONPROGRAM hears of what an administrator should know; nothing else is run"),
+    CONF_TOLD ("RMACCESSLIST", "there is one resource manager"),
+    CONF_TOLD ("COMMENT", "it is a remark: # does"),
+    CONF_TOLD ("LOGLEVEL", "LOGLEVEL is the daemon's"),
     {0},
 };
 
@@ -407,6 +433,16 @@ static int finish_one (struct standing_file *f, struct standing_parts *p, const 
                         s->line, s->name, s->tasks, s->tasks_per_node);
     if (s->charge_account && !s->charge_user && s->owned && s->owner.type == CRED_USER)
         s->charge_user = cred_name (f->policy->names, CRED_USER, (uint32_t)s->owner.value);
+    if (s->charge_account && !s->charge_user && conf_is_partial (f->conf)) {
+        struct conf_value value = {.conf = f->conf,
+                                   .key = "SRCFG",
+                                   .index = s->name,
+                                   .attr = "CHARGEACCOUNT",
+                                   .line = s->line};
+        conf_note_add (
+            &value, "has no effect without CHARGEUSER, who may use it, or an OWNER that is a user");
+        s->charge_account = NULL;
+    }
     if (s->charge_account && !s->charge_user)
         return err_set (
             err, ERR_INVALID,

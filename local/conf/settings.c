@@ -472,7 +472,7 @@ const struct conf_param settings_params[] = {
      .type = CONF_RECORD,
      .attrs = rm_attrs,
      .record = rm_record,
-     .flags = CONF_F_INDEX,
+     .flags = CONF_F_INDEX | CONF_F_TELLS,
      .help = "the resource manager"},
     {.name = "AMCFG",
      .type = CONF_RECORD,
@@ -544,7 +544,7 @@ static int settings_check (struct settings *s, bool partial, struct err *err)
     int rc = ports_check (s, err);
     if (rc == 0)
         rc = s->rm_kind->check ? s->rm_kind->check (&s->rm, err) : 0;
-    if (rc == 0)
+    if (rc == 0 && !partial) /* whose programs are on another machine */
         rc = notify_check (s, err);
     for (uint32_t i = 0; rc == 0 && i < s->grid_count; i++)
         rc = settings_grid_check (&s->grids[i], err);
@@ -672,7 +672,7 @@ int settings_read (struct conf *conf, struct cred_names *names, int mode, struct
         rm_defaults (s);
     if (rc == 0 && settings_check (s, conf_is_partial (conf), err) != 0)
         rc = err_prefix (err, "%s", conf_name (conf));
-    if (rc == 0 && s->mode.mode == MODE_SIMULATION)
+    if (rc == 0 && s->mode.mode == MODE_SIMULATION && !conf_is_partial (conf))
         rc = settings_traces_read (s, names, err);
     if (rc == 0)
         settings_warn (conf, s);

@@ -60,10 +60,13 @@ static bool defined (struct conf *conf, const char *key, const char *name)
 {
     for (uint32_t i = 0; i < conf_entry_count (conf); i++) {
         const struct conf_entry *e = conf_entry (conf, i);
-        if (e->index && strcasecmp (e->key, key) == 0 && strcmp (e->index, name) == 0)
+        bool kind = strcasecmp (e->key, key) == 0 || /* QOSPRIORITY[x] makes one, too */
+                    (strcmp (key, "QOSCFG") == 0 && strncasecmp (e->key, "QOS", 3) == 0);
+        if (e->index && kind && strcmp (e->index, name) == 0)
             return true;
     }
-    return strcasecmp (name, "DEFAULT") == 0 || strcasecmp (name, "ALL") == 0;
+    return strcasecmp (name, "DEFAULT") == 0 || strcasecmp (name, "ALL") == 0 ||
+           strcasecmp (name, "[ALL]") == 0;
 }
 
 static bool any_defined (struct conf *conf, const char *key)
@@ -191,8 +194,34 @@ static void together_check (const struct attribute *a, void *arg)
     }
 }
 
+/* --- the same name, another meaning ------------------------------------------------------- */
+
+/* Of Maui's own file: what would surprise. */
+static void meaning_check (const struct attribute *a, void *arg)
+{
+    static const struct {
+        const char *key, *means;
+        bool path; /* one that begins with / means the same */
+    } other[] = {
+        {"JOBPURGETIME",
+         "is here how long the directory of a job that has ended is kept, its output in it", false},
+        {"STATDIR", "is below the folder of this file unless it begins with /", true},
+        {"LOGFILE", "is below the folder of this file unless it begins with /", true},
+        {"NOTIFICATIONPROGRAM",
+         "gets the event, its object and a sentence as arguments (nui-local(8))", false},
+    };
+    (void)arg;
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (strcasecmp (a->entry->key, other[i].key) == 0 && !(other[i].path && *a->value == '/')) {
+            struct conf_value place = place_of (a);
+            conf_note_add (&place, "%s", other[i].means);
+        }
+}
+
 void settings_warn (struct conf *conf, const struct settings *settings)
 {
     attributes (conf, settings, reference_check, NULL);
     attributes (conf, settings, together_check, NULL);
+    if (conf_is_partial (conf))
+        attributes (conf, settings, meaning_check, NULL);
 }

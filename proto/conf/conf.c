@@ -16,7 +16,8 @@
 #include "proto/base/strbuf.h"
 #include "proto/conf/conf_i.h"
 
-struct conf *conf_parse (const char *text, size_t len, const char *name, struct err *err)
+static struct conf *parse (const char *text, size_t len, const char *name, bool all,
+                           struct err *err)
 {
     if (len > CONF_FILE_BYTES_MAX) {
         err_set (err, ERR_LIMIT, "%s: larger than %d bytes", name, CONF_FILE_BYTES_MAX);
@@ -29,11 +30,18 @@ struct conf *conf_parse (const char *text, size_t len, const char *name, struct 
     const char *slash = strrchr (conf->name, '/');
     int dir_len = slash ? (int)(slash - conf->name) + 1 : 0;
     conf->dir = arena_printf (conf->arena, "%.*s", dir_len, conf->name);
+    conf->all = all;
     if (conf_lex (conf, text, len, err) < 0) {
         conf_destroy (conf);
         return NULL;
     }
+    conf->all = false;
     return conf;
+}
+
+struct conf *conf_parse (const char *text, size_t len, const char *name, struct err *err)
+{
+    return parse (text, len, name, false, err);
 }
 
 int conf_append (struct conf *conf, const char *text, struct err *err)
@@ -74,7 +82,7 @@ static int read_whole (int fd, const char *path, struct strbuf *out, struct err 
     }
 }
 
-struct conf *conf_read_file (const char *path, struct err *err)
+static struct conf *read_file (const char *path, bool all, struct err *err)
 {
     int fd = open (path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0) {
@@ -84,10 +92,20 @@ struct conf *conf_read_file (const char *path, struct err *err)
     struct strbuf text = STRBUF_INIT;
     struct conf *conf = NULL;
     if (read_whole (fd, path, &text, err) == 0)
-        conf = conf_parse (strbuf_text (&text), text.len, path, err);
+        conf = parse (strbuf_text (&text), text.len, path, all, err);
     strbuf_free (&text);
     close (fd);
     return conf;
+}
+
+struct conf *conf_read_file (const char *path, struct err *err)
+{
+    return read_file (path, false, err);
+}
+
+struct conf *conf_read_all (const char *path, struct err *err)
+{
+    return read_file (path, true, err);
 }
 
 void conf_destroy (struct conf *conf)
@@ -180,6 +198,16 @@ int conf_finish (struct conf *conf, struct err *err)
     for (uint32_t i = 0; i < conf->slot_count; i++)
         if (!conf->slot[i].used)
             take_unknown (conf, &conf->slot[i].entry);
+    for (uint32_t i = 0; i < conf->unread_count; i++) {
+        struct err fault = {0};
+        if (conf->partial) {
+            conf_push (conf->arena, &conf->note, &conf->note_count, &conf->note_cap,
+                       arena_printf (conf->arena, "%s; the line has no effect", conf->unread[i]));
+            continue;
+        }
+        err_set (&fault, ERR_INVALID, "%s", conf->unread[i]);
+        conf_fault_add (conf, &fault);
+    }
     if (conf->fault_count == 0)
         return 0;
     return err_set (err, conf->fault[0].code, "%s", conf->fault[0].text);

@@ -40,6 +40,9 @@ struct conf;
 
 /* ERR_NOT_FOUND when the file is not there. */
 struct conf *conf_read_file (const char *path, struct err *err);
+/* The same for who tells every fault of a file: a line that cannot be read is passed over, and is a fault of conf_finish, or
+ * a note where the file is partial. */
+struct conf *conf_read_all (const char *path, struct err *err);
 /* name stands in errors; relative paths resolve against its folder. text needs no NUL. */
 struct conf *conf_parse (const char *text, size_t len, const char *name, struct err *err);
 /* Lines in the same syntax that stand as if at the end of the file; of them, errors and notes say
@@ -96,6 +99,9 @@ enum {
     CONF_F_PLACE = 128,     /* says where this program is, not what it does */
     CONF_F_TELLS =
         512, /* for a CONF_RECORD: attributes that nobody knows are as conf_tell_unknown has them */
+    CONF_F_GUARDS =
+        1024, /* keeps somebody from something: a value that cannot be taken is a fault of a partial file, too,
+                           * where any other is noted */
     CONF_F_ADDS = 64, /* for a CONF_CALL: lines with one key add up; else the last one counts */
 };
 

@@ -32,7 +32,9 @@ struct conf {
     uint32_t note_count, note_cap;
     struct conf_fault *fault;
     uint32_t fault_count, fault_cap;
-    bool tells_unknown, partial;
+    const char **unread; /* lines that are none, with conf_read_all: each why, with its place */
+    uint32_t unread_count, unread_cap;
+    bool tells_unknown, partial, all;
 };
 
 /* "FILE: line 12", or "changed by hand" for line 0; in the arena. */

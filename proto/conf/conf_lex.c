@@ -125,11 +125,21 @@ static size_t trimmed (const char *line, size_t len)
     return len;
 }
 
+static void unread_add (struct conf *conf, uint32_t line, const struct err *err)
+{
+    conf_push (conf->arena, &conf->unread, &conf->unread_count, &conf->unread_cap,
+               arena_printf (conf->arena, "%s: %s", conf_place (conf, line), err->text));
+}
+
 int conf_lex (struct conf *conf, const char *text, size_t len, struct err *err)
 {
     struct strbuf logical = STRBUF_INIT;
     uint32_t number = 0, first = 0;
     int rc = 0;
+    if (len >= 3 && memcmp (text, "\xef\xbb\xbf", 3) == 0) { /* as some editors begin a file */
+        text += 3;
+        len -= 3;
+    }
     for (const char *at = text, *end = text + len; at < end;) {
         const char *newline = memchr (at, '\n', (size_t)(end - at));
         size_t line_len = (size_t)((newline ? newline : end) - at);
@@ -150,6 +160,10 @@ int conf_lex (struct conf *conf, const char *text, size_t len, struct err *err)
         }
         if (rc == 0)
             rc = take_line (conf, strbuf_text (&logical), first, err);
+        if (rc < 0 && conf->all) {
+            unread_add (conf, first, err);
+            rc = 0;
+        }
         if (rc < 0)
             break;
         strbuf_clear (&logical);
@@ -157,6 +171,10 @@ int conf_lex (struct conf *conf, const char *text, size_t len, struct err *err)
     /* A file may end inside a continued line. */
     if (rc == 0 && logical.len > 0)
         rc = take_line (conf, strbuf_text (&logical), first, err);
+    if (rc < 0 && conf->all) {
+        unread_add (conf, first, err);
+        rc = 0;
+    }
     strbuf_free (&logical);
     if (rc < 0)
         err_prefix (err, "%s: line %u", conf->name, first);

@@ -163,9 +163,24 @@ static int store_value (const struct conf_param *param, const struct conf_value 
     }
     if (value->word_count == 0)
         return err_set (err, ERR_INVALID, "has no value");
-    if (value->word_count > 1)
+    struct conf_value first = *value;
+    if (value->word_count > 1 && !value->conf->partial)
         return err_set (err, ERR_INVALID, "takes one value (a value with blanks needs quotes)");
-    return store_word (param, value, field, err);
+    if (value->word_count > 1) {
+        first.text = value->word[0];
+        conf_note_add (value, "what follows '%.60s' has no effect", first.text);
+    }
+    return store_word (param, &first, field, err);
+}
+
+/* Another program's file: what it says is not taken, and told, unless it keeps somebody from something. */
+static bool is_told (const struct conf_param *param, const struct conf_value *value,
+                     const struct err *err)
+{
+    if (!value->conf->partial || value->line == 0 || (param->flags & CONF_F_GUARDS))
+        return false;
+    conf_note_add (value, "%s; it has no effect", err->text);
+    return true;
 }
 
 /* Fills text and words of a value. raw may hold quotes. */
@@ -326,6 +341,8 @@ static int apply_attr (const struct conf_param *attrs, struct conf_value *value,
     int rc = changed_check (param, value->line, err);
     if (rc == 0)
         rc = store_value (param, value, record, err);
+    if (rc < 0 && is_told (param, value, err))
+        rc = 0;
     return rc < 0 ? err_prefix (err, "%s", param->name) : 0;
 }
 
@@ -387,20 +404,25 @@ static int apply_entry (struct conf *conf, const struct conf_param *param,
                (param->flags & (CONF_F_INDEX | CONF_F_INDEX_REQUIRED));
     bool must = (param->type == CONF_RECORD && !(param->flags & CONF_F_INDEX)) ||
                 (param->flags & CONF_F_INDEX_REQUIRED);
-    if (entry->index && !may)
-        return err_set (err, ERR_INVALID, "takes no [%.60s]", entry->index);
-    if (!entry->index && must)
-        return err_set (err, ERR_INVALID, "needs an index, as in %s[name]", param->name);
-    if (param->type == CONF_RECORD)
-        return apply_record (conf, param, entry, target, err);
     struct conf_value value = {
         .conf = conf, .key = entry->key, .index = entry->index, .line = entry->line};
+    int wrong = 0;
+    if (entry->index && !may && !(conf->partial && strcmp (entry->index, "0") == 0))
+        wrong = err_set (err, ERR_INVALID, "takes no [%.60s]", entry->index);
+    if (!entry->index && must)
+        wrong = err_set (err, ERR_INVALID, "needs an index, as in %s[name]", param->name);
+    if (wrong)
+        return is_told (param, &value, err) ? 0 : wrong;
+    if (param->type == CONF_RECORD)
+        return apply_record (conf, param, entry, target, err);
     if (param->type == CONF_UNSUPPORTED)
         note_unsupported (conf, param, &value);
     int rc = changed_check (param, entry->line, err);
     if (rc == 0)
         rc = fill_value (&value, entry->value, err);
-    return rc < 0 ? rc : store_value (param, &value, target, err);
+    if (rc == 0)
+        rc = store_value (param, &value, target, err);
+    return rc < 0 && is_told (param, &value, err) ? 0 : rc;
 }
 
 static int apply_initials (struct conf *conf, const struct conf_param *params, void *target,

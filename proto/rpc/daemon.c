@@ -134,7 +134,8 @@ static int socket_refused (const struct daemon *d, const struct loaded *l, struc
 static int load (struct daemon *d, const char *changes, bool partial, struct loaded *out,
                  struct err *err)
 {
-    struct loaded l = {.conf = conf_read_file (d->config_file, err)};
+    struct loaded l = {.conf = partial ? conf_read_all (d->config_file, err)
+                                       : conf_read_file (d->config_file, err)};
     struct err fault = {0};
     *out = l;
     int rc = !l.conf ? err->code : changes ? conf_append (l.conf, changes, err) : 0;

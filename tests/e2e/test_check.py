@@ -65,7 +65,7 @@ class Check(SiteCase):
         here, or nothing, is told (NUI_TABLES=update writes what is told)."""
         folder = ROOT / "tests" / "data" / "maui"
         files = sorted(folder.glob("*.cfg"))
-        self.assertGreaterEqual(len(files), 4)
+        self.assertGreaterEqual(len(files), 8)
         for file in files:
             done = subprocess.run([self.site("any").programs["nui-local"], "--config", file.name, "--check"], cwd=folder,
                                   capture_output=True, text=True, timeout=60)
@@ -75,6 +75,35 @@ class Check(SiteCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stderr + done.stdout, report.read_text(), file)
             self.assertNotIn("that Nui does not have", done.stderr)
+
+    def test_maui_names(self):
+        """Every parameter of Maui's is known: it works, or is told with what there is in its place; each is in a man page."""
+        names = (ROOT / "tests" / "data" / "maui" / "parameters.txt").read_text().split()
+        self.assertGreaterEqual(len(names), 354)
+        self.assertEqual(len(names), len(set(names)))
+        file = self.state / "names.cfg"
+        file.write_text("".join(f"{name} x\n" for name in names))
+        done = subprocess.run([self.site("names").programs["nui-local"], "--config", file, "--check"], capture_output=True,
+                              text=True, timeout=60)
+        self.assertEqual([line for line in done.stderr.splitlines() if "neither Maui" in line or "unknown" in line], [])
+        pages = set("".join((ROOT / "local" / "man" / page).read_text()
+                            for page in ("maui.cfg.5", "nui-local.8")).replace('"', " ").replace(",", " ").replace("[", " ").split())
+        self.assertEqual([name for name in names if name not in pages], [])
+
+    def test_maui_limits_are_kept(self):
+        """What would let somebody do more is refused with its line; everything else of a Maui file is told."""
+        file = self.state / "limits.cfg"
+        for line, fault in (("USERCFG[a] MAXJOB=many", "MAXJOB"), ("CLASSCFG[a] MAXPROC[USER]=x", "MAXPROC"),
+                            ("GROUPCFG[a] QLIST=hi lo", None), ("SYSTEMMAXJOBPROC lots", "SYSTEMMAXJOBPROC"),
+                            ("SRCFG[x] HOSTLIST=n1 TIMELIMIT=short", "TIMELIMIT"), ("USERCFG[a] PRIORITY=high", None),
+                            ("BACKFILLPOLICY SOMETIMES", None), ("ADMIN1 ALL", None), ("USERCFG MAXJOB=3", None),
+                            ("FSTARGET=30", None), ("LOGLEVEL[0] 3", None), ("= 3", None), ("FSDEPTH seven", None)):
+            file.write_text("RMPOLLINTERVAL 30\n" + line + "\n")
+            done = subprocess.run([self.site("limits").programs["nui-local"], "--config", file, "--check"],
+                                  capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 1 if fault else 0, f"{line}: {done.stderr}")
+            self.assertIn("limits.cfg: line 2: " if line != "LOGLEVEL[0] 3" else "", done.stderr, line)
+            self.assertIn(fault or "", done.stderr, line)
 
     def test_all_faults(self):
         """One run tells everything: each fault with its line, then what a daemon's file lacks."""

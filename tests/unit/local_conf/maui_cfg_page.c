@@ -51,6 +51,11 @@ static void other_names (struct page *page)
 }
 
 /* Maui's that are not here: one sentence, and the names that it is about. */
+static const char *sentence (const struct conf_param *p)
+{
+    return p->why ? p->why : p->help;
+}
+
 static void told (struct page *page)
 {
     strbuf_puts (&page->out, ".SS Parameters of Maui's that Nui does not have\n"
@@ -58,14 +63,14 @@ static void told (struct page *page)
     for (const struct conf_param *p = policy_known_params; p->name; p++) {
         bool first = true;
         for (const struct conf_param *q = policy_known_params; q < p && first; q++)
-            first = !q->why || !p->why || strcmp (q->why, p->why) != 0;
-        if (!p->why || !first)
+            first = !sentence (q) || !sentence (p) || strcmp (sentence (q), sentence (p)) != 0;
+        if (!sentence (p) || !first)
             continue;
         strbuf_printf (&page->out, ".TP\n.B %s", p->name);
         for (const struct conf_param *q = p + 1; q->name; q++)
-            if (q->why && strcmp (q->why, p->why) == 0)
+            if (sentence (q) && strcmp (sentence (q), sentence (p)) == 0)
                 strbuf_printf (&page->out, " %s", q->name);
-        strbuf_printf (&page->out, "\n%s\n", p->why);
+        strbuf_printf (&page->out, "\n%s\n", sentence (p));
     }
 }
 

@@ -360,7 +360,7 @@ static void test_refused (void **state)
     refused ("FSPOLICY PS\n", "line 1: FSPOLICY");
     refused ("USERCFG[x] FSTARGET=120\n", "0 to 100 percent");
     refused ("USERCFG[x] FSTARGET=ten\n", "line 1: USERCFG[x]");
-    refused ("USERCFG[x] MAXJOBS=3\n", "MAXJOB");
+    refused ("USERCFG[x] MAXJBO=3\n", "MAXJOB");
     refused ("USERCFG[x] MAXJOB=3,2\n", "looser than the hard one");
     refused ("USERCFG[x] MAXJOB=-2\n", "line 1: USERCFG[x]");
     refused ("USERCFG[x] MAXJOB[USER]=2\n", "[USER] is no other kind of credential");
