@@ -6,25 +6,6 @@
 #include "local/store/local_store_i.h"
 #include "proto/store/row.h"
 
-const char estimates_schema[] =
-    "CREATE TABLE estimate (number INTEGER PRIMARY KEY, given_us INTEGER NOT NULL,"
-    " started_us INTEGER NOT NULL, class TEXT NOT NULL, draws INTEGER NOT NULL,"
-    " certain INTEGER NOT NULL,"
-    " raw_median INTEGER NOT NULL, raw_low50 INTEGER NOT NULL, raw_high50 INTEGER NOT NULL,"
-    " raw_low95 INTEGER NOT NULL, raw_high95 INTEGER NOT NULL,"
-    " median INTEGER NOT NULL, low50 INTEGER NOT NULL, high50 INTEGER NOT NULL,"
-    " low95 INTEGER NOT NULL, high95 INTEGER NOT NULL);"
-    "CREATE INDEX estimate_by_start ON estimate (started_us);";
-
-const char later_schema[] =
-    "CREATE TABLE estimate_later (sequence INTEGER PRIMARY KEY, number INTEGER NOT NULL,"
-    " kind TEXT NOT NULL, class TEXT NOT NULL, given_us INTEGER NOT NULL,"
-    " started_us INTEGER NOT NULL, draws INTEGER NOT NULL, certain INTEGER NOT NULL,"
-    " median INTEGER NOT NULL, low50 INTEGER NOT NULL, high50 INTEGER NOT NULL,"
-    " low95 INTEGER NOT NULL, high95 INTEGER NOT NULL, cause TEXT NOT NULL);"
-    "CREATE INDEX estimate_later_by_job ON estimate_later (number);"
-    "CREATE INDEX estimate_later_by_start ON estimate_later (started_us, sequence);";
-
 #define VALUES(type, field, prefix)                                                                \
     ROW_AS (type, field.median, prefix "median", 0),                                               \
         ROW_AS (type, field.low50, prefix "low50", 0),                                             \

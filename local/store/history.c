@@ -15,41 +15,6 @@
     "xf_max_ppm, xf_procs_ppm, xf_ps_milli, bypass, bypass_max, accuracy_ppm, backfilled, "        \
     "ps_backfilled, qos_met, preempted, ps_lost"
 
-/* Tombstones of co-allocations have a moment from here on: by it they are forgotten in the end. The
- * trigger's clock is the machine's, as purging is. */
-const char history_schema[] =
-    "CREATE TABLE history (sequence INTEGER PRIMARY KEY AUTOINCREMENT, number INTEGER NOT NULL,"
-    " grid_job_id TEXT NOT NULL, name TEXT NOT NULL, submitter TEXT NOT NULL, user TEXT NOT NULL,"
-    " grp TEXT NOT NULL, account TEXT NOT NULL, class TEXT NOT NULL, qos_asked TEXT NOT NULL,"
-    " qos TEXT NOT NULL, state INTEGER NOT NULL, reason_code TEXT NOT NULL,"
-    " exit_code INTEGER NOT NULL, nodes INTEGER NOT NULL, tasks INTEGER NOT NULL,"
-    " tpn INTEGER NOT NULL, procs INTEGER NOT NULL, walltime_us INTEGER NOT NULL,"
-    " submit_us INTEGER NOT NULL, eligible_us INTEGER NOT NULL, dispatch_us INTEGER NOT NULL,"
-    " start_us INTEGER NOT NULL, end_us INTEGER NOT NULL, not_before_us INTEGER NOT NULL,"
-    " features TEXT NOT NULL, task_procs INTEGER NOT NULL, mem_mb INTEGER NOT NULL,"
-    " swap_mb INTEGER NOT NULL, disk_mb INTEGER NOT NULL, bypass INTEGER NOT NULL,"
-    " starts INTEGER NOT NULL, backfilled INTEGER NOT NULL, qos_met INTEGER NOT NULL,"
-    " cpu_us INTEGER NOT NULL, part TEXT NOT NULL, hosts TEXT NOT NULL, rm TEXT NOT NULL,"
-    " rsv TEXT NOT NULL);"
-    "CREATE INDEX history_by_end ON history (end_us);"
-    "CREATE INDEX history_by_number ON history (number);"
-    "CREATE TABLE stats (kind INTEGER NOT NULL, name TEXT NOT NULL,"
-    " jobs INTEGER NOT NULL, successful INTEGER NOT NULL, ps_asked INTEGER NOT NULL,"
-    " ps_run INTEGER NOT NULL, ps_used INTEGER NOT NULL, queue_us INTEGER NOT NULL,"
-    " queue_max_us INTEGER NOT NULL, procs INTEGER NOT NULL, xf_ppm INTEGER NOT NULL,"
-    " xf_max_ppm INTEGER NOT NULL, xf_procs_ppm INTEGER NOT NULL, xf_ps_milli INTEGER NOT NULL,"
-    " bypass INTEGER NOT NULL, bypass_max INTEGER NOT NULL, accuracy_ppm INTEGER NOT NULL,"
-    " backfilled INTEGER NOT NULL, ps_backfilled INTEGER NOT NULL, qos_met INTEGER NOT NULL,"
-    " preempted INTEGER NOT NULL, ps_lost INTEGER NOT NULL, PRIMARY KEY (kind, name))"
-    " WITHOUT ROWID;"
-    "CREATE INDEX job_by_end ON job (end_us) WHERE state >= 5;"
-    "CREATE INDEX part_by_job ON part (job);"
-    "ALTER TABLE part ADD COLUMN touched_us INTEGER NOT NULL DEFAULT 0;"
-    "UPDATE part SET touched_us = CAST (strftime ('%s', 'now') AS INTEGER) * 1000000;"
-    "CREATE TRIGGER part_touched AFTER INSERT ON part BEGIN"
-    " UPDATE part SET touched_us = CAST (strftime ('%s', 'now') AS INTEGER) * 1000000"
-    " WHERE txn = NEW.txn AND component = NEW.component AND attempt = NEW.attempt; END;";
-
 /* --- jobs that have ended ----------------------------------------------------------------- */
 
 static const struct row_column history_columns[] = {

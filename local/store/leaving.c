@@ -6,14 +6,6 @@
 #include "local/store/local_store_i.h"
 #include "proto/store/row.h"
 
-const char leaving_schema[] =
-    "CREATE TABLE leaving (number INTEGER PRIMARY KEY REFERENCES job (number) ON DELETE CASCADE);";
-
-const char leaving_failed_schema[] =
-    "CREATE TABLE leaving_failed (number INTEGER NOT NULL REFERENCES job (number) ON DELETE CASCADE,"
-    "  place INTEGER NOT NULL, path TEXT NOT NULL, url TEXT NOT NULL, text TEXT NOT NULL,"
-    "  bytes INTEGER NOT NULL, bytes_done INTEGER NOT NULL, PRIMARY KEY (number, place)) WITHOUT ROWID;";
-
 static int run_one (struct local_store *store, const char *sql, uint64_t number, struct err *err)
 {
     struct store_stmt *q = store_stmt (store->db, sql);

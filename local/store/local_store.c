@@ -1,4 +1,4 @@
-/* local_store: the schema and its steps, and the statements for live jobs, parts, holds,
+/* local_store: the schema's steps (schema.c), and the statements for live jobs, parts, holds,
  * outboxes and named values. The service and the links call it. Whatever changes state must
  * stand between begin and commit; nothing may be told to anyone before it is durable. A released
  * schema step is never changed. */
@@ -15,98 +15,7 @@
 #include "proto/base/text.h"
 #include "proto/store/outbox.h"
 
-static const char *const schema_steps[] = {
-    "CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
-    "CREATE TABLE blob (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;"
-    "CREATE TABLE job ("
-    "  number INTEGER PRIMARY KEY, state INTEGER NOT NULL,"
-    "  grid_job_id TEXT NOT NULL, component TEXT NOT NULL, component_index INTEGER NOT NULL,"
-    "  attempt INTEGER NOT NULL, part INTEGER NOT NULL, txn BLOB NOT NULL,"
-    "  submitter TEXT NOT NULL, local_account TEXT NOT NULL, pay_account TEXT NOT NULL,"
-    "  reason_code TEXT NOT NULL, reason_text TEXT,"
-    "  incarnation INTEGER NOT NULL, start_failures INTEGER NOT NULL, procs INTEGER NOT NULL,"
-    "  walltime_us INTEGER NOT NULL, submit_us INTEGER NOT NULL, start_us INTEGER NOT NULL,"
-    "  end_us INTEGER NOT NULL, exit_code INTEGER NOT NULL,"
-    "  hold_key BLOB NOT NULL, hold_asked INTEGER NOT NULL, hold_id TEXT NOT NULL,"
-    "  amount_micro INTEGER NOT NULL, placement TEXT, cancel_wanted INTEGER NOT NULL,"
-    "  ever_told INTEGER NOT NULL, change INTEGER NOT NULL, deferred_until_us INTEGER NOT NULL,"
-    "  launch_at_us INTEGER NOT NULL, port INTEGER NOT NULL);"
-    "CREATE INDEX job_by_grid ON job (grid_job_id, component, attempt);"
-    "CREATE INDEX job_live ON job (number) WHERE state < 5;"
-    /* What the user signed; apart, since it is large and read rarely. */
-    "CREATE TABLE envelope (number INTEGER PRIMARY KEY REFERENCES job (number) ON DELETE CASCADE,"
-    "  bytes BLOB NOT NULL);"
-    "CREATE TABLE part ("
-    "  txn BLOB NOT NULL, component TEXT NOT NULL, attempt INTEGER NOT NULL,"
-    "  state INTEGER NOT NULL, job INTEGER NOT NULL, caller TEXT NOT NULL,"
-    "  was_held INTEGER NOT NULL, token_hash BLOB NOT NULL, request_hash BLOB NOT NULL,"
-    "  slot_start_us INTEGER NOT NULL, lease_end_boottime_us INTEGER NOT NULL,"
-    "  boot_id TEXT NOT NULL, start_accepted INTEGER NOT NULL, answer BLOB, start BLOB,"
-    "  PRIMARY KEY (txn, component, attempt)) WITHOUT ROWID;"
-    "CREATE INDEX part_live ON part (job) WHERE state < 4;"
-    "CREATE TABLE epoch (txn BLOB PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
-    "CREATE TABLE hold (key BLOB PRIMARY KEY, job INTEGER NOT NULL, wanted INTEGER NOT NULL,"
-    "  request BLOB NOT NULL) WITHOUT ROWID;",
-    outbox_schema,
-    /* What administrators did, and what they set on jobs. */
-    "CREATE TABLE audit (sequence INTEGER PRIMARY KEY, at_us INTEGER NOT NULL, who TEXT NOT NULL,"
-    "  what TEXT NOT NULL);"
-    "CREATE TABLE job_admin (number INTEGER PRIMARY KEY REFERENCES job (number) ON DELETE CASCADE,"
-    "  holds INTEGER NOT NULL, priority INTEGER NOT NULL, absolute INTEGER NOT NULL);",
-    history_schema,
-    /* Jobs that came by msub, so that one sent twice is one job. */
-    "CREATE TABLE submission (uuid BLOB PRIMARY KEY, number INTEGER NOT NULL"
-    "  REFERENCES job (number) ON DELETE CASCADE) WITHOUT ROWID;",
-    /* A job's life: preemption, deferral, arrays, what it waits for. */
-    "ALTER TABLE job ADD COLUMN backfilled INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE job ADD COLUMN defer_count INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE job ADD COLUMN checkpoints INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE job ADD COLUMN suspended_at_us INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE job ADD COLUMN halted_us INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE job ADD COLUMN array_of INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE job ADD COLUMN array_index INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE job ADD COLUMN array_limit INTEGER NOT NULL DEFAULT 0;"
-    "CREATE INDEX job_by_array ON job (array_of, array_index) WHERE array_of > 0;"
-    "CREATE TABLE depend (job INTEGER NOT NULL REFERENCES job (number) ON DELETE CASCADE,"
-    "  kind INTEGER NOT NULL, target INTEGER NOT NULL, PRIMARY KEY (job, kind, target))"
-    "  WITHOUT ROWID;"
-    "CREATE INDEX depend_by_target ON depend (target);",
-    /* What the resource manager calls a job that it has a name of its own for. */
-    "CREATE TABLE rm_job (number INTEGER PRIMARY KEY REFERENCES job (number) ON DELETE CASCADE,"
-    "  rm_id TEXT NOT NULL, submit_us INTEGER NOT NULL, native INTEGER NOT NULL);"
-    "CREATE INDEX rm_job_by_id ON rm_job (rm_id, submit_us);",
-    /* Reservations. */
-    "CREATE TABLE rsv (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,"
-    "  start_us INTEGER NOT NULL, end_us INTEGER NOT NULL, flags INTEGER NOT NULL,"
-    "  acl TEXT NOT NULL, expression TEXT NOT NULL, features TEXT NOT NULL,"
-    "  resources TEXT NOT NULL, placement TEXT NOT NULL, owner TEXT NOT NULL,"
-    "  partition TEXT NOT NULL, tasks_wanted INTEGER NOT NULL,"
-    "  tasks_per_node INTEGER NOT NULL, used_by INTEGER NOT NULL);",
-    /* Until when a job keeps the nodes of its placement after a failed start. */
-    "CREATE TABLE retry (number INTEGER PRIMARY KEY REFERENCES job (number) ON DELETE CASCADE,"
-    "  until_us INTEGER NOT NULL);",
-    "CREATE TABLE admin_set (kind INTEGER NOT NULL, object TEXT NOT NULL, name TEXT NOT NULL,"
-    "  value TEXT NOT NULL, PRIMARY KEY (kind, object, name)) WITHOUT ROWID;",
-    estimates_schema,
-    /* Which of the sizes that its user signed. */
-    "ALTER TABLE job ADD COLUMN shape INTEGER NOT NULL DEFAULT 0;",
-    "CREATE INDEX history_by_grid ON history (grid_job_id, sequence) WHERE grid_job_id <> '';",
-    /* What reservations keep idle at somebody's expense, since when. */
-    "ALTER TABLE rsv ADD COLUMN charge TEXT NOT NULL DEFAULT '';"
-    "CREATE TABLE rsv_idle (core INTEGER PRIMARY KEY, name TEXT NOT NULL, account TEXT NOT NULL,"
-    "  identity TEXT NOT NULL, since_us INTEGER NOT NULL, end_us INTEGER NOT NULL,"
-    "  procs INTEGER NOT NULL);",
-    later_schema,
-    runs_schema,
-    /* Whose it is: each metascheduler counts its jobs from 1. */
-    "ALTER TABLE job ADD COLUMN meta TEXT NOT NULL DEFAULT '';",
-    signed_schema,
-    "ALTER TABLE job ADD COLUMN contact_us INTEGER NOT NULL DEFAULT 0;",
-    leaving_schema,
-    leaving_failed_schema,
-    outbox_dead_schema,
-    NULL,
-};
+static const char *const schema_steps[] = {local_schema, NULL};
 
 int local_store_open (const char *path, struct local_store **out, struct err *err)
 {

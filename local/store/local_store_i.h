@@ -10,10 +10,6 @@ struct local_store {
 };
 
 const char *store_box_name (enum store_outbox box);
-extern const char estimates_schema[], later_schema[]; /* estimates.c */
-extern const char history_schema[];                   /* a step of the schema: see history.c */
-extern const char runs_schema[];                      /* runs.c */
-extern const char signed_schema[];                    /* signed.c */
-extern const char leaving_schema[], leaving_failed_schema[]; /* leaving.c */
+extern const char local_schema[]; /* schema.c */
 
 #endif

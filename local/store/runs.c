@@ -6,15 +6,6 @@
 #include "local/store/local_store_i.h"
 #include "proto/store/row.h"
 
-const char runs_schema[] =
-    "CREATE TABLE run (sequence INTEGER PRIMARY KEY AUTOINCREMENT, site_job TEXT NOT NULL,"
-    " end_us INTEGER NOT NULL, untold TEXT NOT NULL, message INTEGER NOT NULL,"
-    " charged_micro INTEGER NOT NULL, user TEXT NOT NULL, rm_id TEXT NOT NULL,"
-    " rm_submit_us INTEGER NOT NULL, request BLOB NOT NULL);"
-    "CREATE INDEX run_by_end ON run (end_us, sequence);"
-    "CREATE INDEX run_by_job ON run (site_job);"
-    "CREATE UNIQUE INDEX run_by_message ON run (message) WHERE message > 0;";
-
 static const struct row_column run_columns[] = {
     ROW (struct store_run, site_job, 0),
     ROW_AS (struct store_run, end, "end_us", 0),

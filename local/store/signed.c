@@ -8,12 +8,6 @@
 
 #include "local/store/local_store_i.h"
 
-const char signed_schema[] =
-    "CREATE TABLE signed (uuid BLOB NOT NULL, submitter TEXT NOT NULL, hash BLOB NOT NULL,"
-    "  meta TEXT NOT NULL, grid_job_id TEXT NOT NULL, until_us INTEGER NOT NULL,"
-    "  PRIMARY KEY (uuid, submitter)) WITHOUT ROWID;"
-    "CREATE INDEX signed_by_until ON signed (until_us);";
-
 int signed_get (struct local_store *store, const char *submitter, const uint8_t uuid[16],
                 struct store_signed *out, struct err *err)
 {

@@ -8,9 +8,13 @@
 
 #include "proto/store/row.h"
 
+/* One step so far; one that was released is never changed. */
 static const char *const steps[] = {
     "CREATE TABLE state (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
     "INSERT INTO state VALUES ('epoch', 0);"
+
+    /* --- jobs: shape, which of its sizes was chosen; move_…, of one that is on its way to another site; retry…, when a site
+     * is asked again; contact_us, when its site last spoke of it. */
     "CREATE TABLE job ("
     " number INTEGER PRIMARY KEY AUTOINCREMENT,"
     " uuid BLOB NOT NULL, submitter TEXT NOT NULL, name TEXT NOT NULL, account TEXT NOT NULL,"
@@ -19,63 +23,24 @@ static const char *const steps[] = {
     " start_us INTEGER NOT NULL, start_is_estimate INTEGER NOT NULL, end_us INTEGER NOT NULL,"
     " price INTEGER NOT NULL, attempts INTEGER NOT NULL, change INTEGER NOT NULL,"
     " cancel_wanted INTEGER NOT NULL, site TEXT NOT NULL, site_attempt INTEGER NOT NULL,"
-    " place INTEGER NOT NULL, UNIQUE (submitter, uuid));"
+    " place INTEGER NOT NULL, shape INTEGER NOT NULL DEFAULT 0, held INTEGER NOT NULL DEFAULT 0,"
+    " attempt_last INTEGER NOT NULL DEFAULT 0, move_stage INTEGER NOT NULL DEFAULT 0,"
+    " move_site TEXT NOT NULL DEFAULT '', move_job_id TEXT NOT NULL DEFAULT '',"
+    " move_attempt INTEGER NOT NULL DEFAULT 0, move_shape INTEGER NOT NULL DEFAULT 0,"
+    " move_price INTEGER NOT NULL DEFAULT 0, retries INTEGER NOT NULL DEFAULT 0,"
+    " retry_us INTEGER NOT NULL DEFAULT 0, contact_us INTEGER NOT NULL DEFAULT 0,"
+    " UNIQUE (submitter, uuid));"
     "CREATE INDEX job_live ON job (number) WHERE ended = 0;"
     "CREATE INDEX job_owner ON job (submitter, number);"
+    /* next_…: where its earlier slot is. */
     "CREATE TABLE component ("
     " job INTEGER NOT NULL REFERENCES job (number), idx INTEGER NOT NULL, name TEXT NOT NULL,"
-    " site TEXT NOT NULL, site_job_id TEXT NOT NULL, info BLOB, peer BLOB,"
+    " site TEXT NOT NULL, site_job_id TEXT NOT NULL, info BLOB, peer BLOB, answers BLOB,"
+    " next_job_id TEXT NOT NULL DEFAULT '', next_peer BLOB,"
     " PRIMARY KEY (job, idx)) WITHOUT ROWID;"
+
+    /* --- co-allocations (core/coalloc.h). role: the record in force, or of an earlier slot. */
     "CREATE TABLE coalloc ("
-    " job INTEGER PRIMARY KEY REFERENCES job (number), phase INTEGER NOT NULL,"
-    " tries INTEGER NOT NULL, cancel_wanted INTEGER NOT NULL, ran INTEGER NOT NULL,"
-    " decided INTEGER NOT NULL, outcome INTEGER NOT NULL, reason_code TEXT NOT NULL,"
-    " reason_text TEXT NOT NULL, created_us INTEGER NOT NULL, txn BLOB NOT NULL,"
-    " start_token BLOB NOT NULL, slot_start_us INTEGER NOT NULL, start_at_us INTEGER NOT NULL,"
-    " not_before_us INTEGER NOT NULL, deadline_us INTEGER NOT NULL, expires_us INTEGER NOT NULL,"
-    " cost_max INTEGER NOT NULL);"
-    "CREATE TABLE coalloc_part ("
-    " job INTEGER NOT NULL REFERENCES coalloc (job), idx INTEGER NOT NULL, name TEXT NOT NULL,"
-    " site TEXT NOT NULL, offset_us INTEGER NOT NULL, walltime_us INTEGER NOT NULL,"
-    " state INTEGER NOT NULL, attempt INTEGER NOT NULL, price INTEGER NOT NULL,"
-    " ended INTEGER NOT NULL, hint_site TEXT NOT NULL, hint_start_us INTEGER NOT NULL,"
-    " PRIMARY KEY (job, idx)) WITHOUT ROWID;"
-    "CREATE TABLE decision (txn BLOB PRIMARY KEY, decision INTEGER NOT NULL,"
-    " at_us INTEGER NOT NULL) WITHOUT ROWID;"
-    "CREATE TABLE site (name TEXT PRIMARY KEY, acked INTEGER NOT NULL) WITHOUT ROWID;",
-    /* Sizes to choose from; the latest start; what is preferred. */
-    "ALTER TABLE job ADD COLUMN shape INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE coalloc_part ADD COLUMN shape INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE coalloc ADD COLUMN not_after_us INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE coalloc ADD COLUMN prefer INTEGER NOT NULL DEFAULT 0;",
-    "ALTER TABLE job ADD COLUMN held INTEGER NOT NULL DEFAULT 0;",
-    /* Moves. */
-    "ALTER TABLE job ADD COLUMN attempt_last INTEGER NOT NULL DEFAULT 0;"
-    "UPDATE job SET attempt_last = site_attempt;"
-    "ALTER TABLE job ADD COLUMN move_stage INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE job ADD COLUMN move_site TEXT NOT NULL DEFAULT '';"
-    "ALTER TABLE job ADD COLUMN move_job_id TEXT NOT NULL DEFAULT '';"
-    "ALTER TABLE job ADD COLUMN move_attempt INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE job ADD COLUMN move_shape INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE job ADD COLUMN move_price INTEGER NOT NULL DEFAULT 0;",
-    "ALTER TABLE component ADD COLUMN answers BLOB;",
-    "ALTER TABLE job ADD COLUMN retries INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE job ADD COLUMN retry_us INTEGER NOT NULL DEFAULT 0;",
-    /* A group of coordinators (votes.h). accepted NULL: promised, not voted. */
-    "CREATE TABLE vote ("
-    " txn BLOB PRIMARY KEY, owner TEXT NOT NULL, leader TEXT NOT NULL, prior TEXT NOT NULL,"
-    " promised INTEGER NOT NULL,"
-    " accepted INTEGER, decision INTEGER NOT NULL, over INTEGER NOT NULL, transfer BLOB,"
-    " at_us INTEGER NOT NULL) WITHOUT ROWID;"
-    "CREATE INDEX vote_open ON vote (leader, txn) WHERE over = 0;"
-    "CREATE INDEX vote_old ON vote (at_us) WHERE over = 1;"
-    "CREATE TABLE lead ("
-    " job INTEGER PRIMARY KEY REFERENCES job (number), ballot INTEGER NOT NULL,"
-    " led_by TEXT NOT NULL, led_as TEXT NOT NULL, origin TEXT NOT NULL, origin_job INTEGER NOT NULL,"
-    " told INTEGER NOT NULL);"
-    "CREATE INDEX lead_untold ON lead (origin) WHERE told = 0;",
-    /* A second record of a job: an earlier slot. */
-    "CREATE TABLE record ("
     " job INTEGER NOT NULL REFERENCES job (number), role INTEGER NOT NULL, phase INTEGER NOT NULL,"
     " tries INTEGER NOT NULL, cancel_wanted INTEGER NOT NULL, ran INTEGER NOT NULL,"
     " decided INTEGER NOT NULL, outcome INTEGER NOT NULL, reason_code TEXT NOT NULL,"
@@ -84,45 +49,30 @@ static const char *const steps[] = {
     " not_before_us INTEGER NOT NULL, deadline_us INTEGER NOT NULL, expires_us INTEGER NOT NULL,"
     " cost_max INTEGER NOT NULL, not_after_us INTEGER NOT NULL, prefer INTEGER NOT NULL,"
     " PRIMARY KEY (job, role)) WITHOUT ROWID;"
-    "INSERT INTO record SELECT job, 0, phase, tries, cancel_wanted, ran, decided, outcome, reason_code,"
-    " reason_text, created_us, txn, start_token, slot_start_us, start_at_us, not_before_us, deadline_us,"
-    " expires_us, cost_max, not_after_us, prefer FROM coalloc;"
-    "CREATE TABLE part ("
+    "CREATE TABLE coalloc_part ("
     " job INTEGER NOT NULL REFERENCES job (number), role INTEGER NOT NULL, idx INTEGER NOT NULL,"
     " name TEXT NOT NULL, site TEXT NOT NULL, offset_us INTEGER NOT NULL, walltime_us INTEGER NOT NULL,"
     " state INTEGER NOT NULL, attempt INTEGER NOT NULL, price INTEGER NOT NULL, ended INTEGER NOT NULL,"
     " hint_site TEXT NOT NULL, hint_start_us INTEGER NOT NULL, shape INTEGER NOT NULL,"
     " PRIMARY KEY (job, role, idx)) WITHOUT ROWID;"
-    "INSERT INTO part SELECT job, 0, idx, name, site, offset_us, walltime_us, state, attempt, price, ended,"
-    " hint_site, hint_start_us, shape FROM coalloc_part;"
-    "DROP TABLE coalloc_part;"
-    "DROP TABLE coalloc;"
-    "ALTER TABLE record RENAME TO coalloc;"
-    "ALTER TABLE part RENAME TO coalloc_part;"
-    "ALTER TABLE component ADD COLUMN next_job_id TEXT NOT NULL DEFAULT '';"
-    "ALTER TABLE component ADD COLUMN next_peer BLOB;",
-    "ALTER TABLE job ADD COLUMN contact_us INTEGER NOT NULL DEFAULT 0;",
-    /* What webhooks are to be told (notice.h). */
+    "CREATE TABLE decision (txn BLOB PRIMARY KEY, decision INTEGER NOT NULL,"
+    " at_us INTEGER NOT NULL) WITHOUT ROWID;"
+
+    /* --- sites, and a group's members (votes.h): each has every job, and one leads it. place: in which order jobs came to be
+     * over here; followed: how far each other member's order was followed. */
+    "CREATE TABLE site (name TEXT PRIMARY KEY, acked INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE lead (job INTEGER PRIMARY KEY, leader TEXT NOT NULL, promised INTEGER NOT NULL,"
+    " accepted INTEGER NOT NULL, stands INTEGER NOT NULL, open INTEGER NOT NULL,"
+    " place INTEGER NOT NULL DEFAULT 0);"
+    "CREATE INDEX lead_open ON lead (leader, job) WHERE open = 1;"
+    "CREATE UNIQUE INDEX lead_place ON lead (place) WHERE place > 0;"
+    "CREATE TABLE followed (member TEXT PRIMARY KEY, place INTEGER NOT NULL) WITHOUT ROWID;"
+
+    /* --- what webhooks are to be told (notice.h), and the secret of hand-overs (keys.h) */
     "CREATE TABLE notice (sequence INTEGER PRIMARY KEY AUTOINCREMENT, url TEXT NOT NULL, key BLOB NOT NULL,"
     " body TEXT NOT NULL, tries INTEGER NOT NULL, next_us INTEGER NOT NULL, created_us INTEGER NOT NULL);"
     "CREATE INDEX notice_next ON notice (next_us);"
-    "CREATE INDEX notice_url ON notice (url, next_us);",
-    /* In a group each member has every job, and one leads it (votes.h). What another had taken over before is
-     * that one's, under a number of its own. */
-    "UPDATE job SET ended = 1, state = 6, reason_code = 'TakenOver',"
-    " reason_text = 'taken over by another metascheduler before the upgrade: ask there'"
-    " WHERE ended = 0 AND number IN (SELECT job FROM lead WHERE led_by <> '');"
-    "DROP TABLE vote;"
-    "DROP TABLE lead;"
-    "CREATE TABLE lead (job INTEGER PRIMARY KEY, leader TEXT NOT NULL, promised INTEGER NOT NULL,"
-    " accepted INTEGER NOT NULL, stands INTEGER NOT NULL, open INTEGER NOT NULL);"
-    "CREATE INDEX lead_open ON lead (leader, job) WHERE open = 1;",
-    /* In which order jobs came to be over here, and how far each other member's order was followed. */
-    "ALTER TABLE lead ADD COLUMN place INTEGER NOT NULL DEFAULT 0;"
-    "UPDATE lead SET place = job WHERE open = 0;"
-    "CREATE UNIQUE INDEX lead_place ON lead (place) WHERE place > 0;"
-    "CREATE TABLE followed (member TEXT PRIMARY KEY, place INTEGER NOT NULL) WITHOUT ROWID;",
-    /* keys.h */
+    "CREATE INDEX notice_url ON notice (url, next_us);"
     "CREATE TABLE handover_key (number INTEGER PRIMARY KEY, bytes BLOB NOT NULL);",
     NULL,
 };

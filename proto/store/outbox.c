@@ -8,19 +8,7 @@
 #include <string.h>
 
 /* next_seq and acked outlive the messages, so that a number is never used twice. */
-const char outbox_schema[] =
-    "CREATE TABLE outbox_state (destination TEXT PRIMARY KEY, next_seq INTEGER NOT NULL,"
-    " acked INTEGER NOT NULL) WITHOUT ROWID;"
-    "CREATE TABLE outbox (destination TEXT NOT NULL REFERENCES outbox_state (destination),"
-    " seq INTEGER NOT NULL, kind TEXT NOT NULL, key BLOB NOT NULL, created_us INTEGER NOT NULL,"
-    " payload BLOB NOT NULL, PRIMARY KEY (destination, seq)) WITHOUT ROWID;"
-    "CREATE UNIQUE INDEX outbox_key ON outbox (destination, key);";
-
-/* Apart from the messages, so that whoever takes those never meets one. */
-const char outbox_dead_schema[] =
-    "CREATE TABLE outbox_dead (destination TEXT NOT NULL, seq INTEGER NOT NULL, kind TEXT NOT NULL,"
-    " key BLOB NOT NULL, created_us INTEGER NOT NULL, payload BLOB NOT NULL, code INTEGER NOT NULL,"
-    " reason TEXT NOT NULL, died_us INTEGER NOT NULL, PRIMARY KEY (destination, seq)) WITHOUT ROWID;";
+const char outbox_schema[] = OUTBOX_SCHEMA;
 
 struct position {
     uint64_t next_seq;

@@ -20,9 +20,20 @@ enum { OUTBOX_PAYLOAD_MAX = 1 << 20, OUTBOX_PENDING_MAX = 1000000 };
 
 #define OUTBOX_VOID "void" /* the kind of a number that has nothing to say */
 
-/* Migration steps to put into the array given to store_open; the second for dead letters. */
+/* What the schema of a store with outboxes contains; as a step of its own, or inside one. Dead letters lie apart from the
+ * messages, so that whoever takes those never meets one. */
 extern const char outbox_schema[];
-extern const char outbox_dead_schema[];
+#define OUTBOX_SCHEMA                                                                              \
+    "CREATE TABLE outbox_state (destination TEXT PRIMARY KEY, next_seq INTEGER NOT NULL,"          \
+    " acked INTEGER NOT NULL) WITHOUT ROWID;"                                                      \
+    "CREATE TABLE outbox (destination TEXT NOT NULL REFERENCES outbox_state (destination),"        \
+    " seq INTEGER NOT NULL, kind TEXT NOT NULL, key BLOB NOT NULL, created_us INTEGER NOT NULL,"   \
+    " payload BLOB NOT NULL, PRIMARY KEY (destination, seq)) WITHOUT ROWID;"                       \
+    "CREATE UNIQUE INDEX outbox_key ON outbox (destination, key);"                                 \
+    "CREATE TABLE outbox_dead (destination TEXT NOT NULL, seq INTEGER NOT NULL, kind TEXT"         \
+    " NOT NULL, key BLOB NOT NULL, created_us INTEGER NOT NULL, payload BLOB NOT NULL,"            \
+    " code INTEGER NOT NULL, reason TEXT NOT NULL, died_us INTEGER NOT NULL,"                      \
+    " PRIMARY KEY (destination, seq)) WITHOUT ROWID;"
 
 struct outbox_message {
     uint64_t seq;

@@ -5,7 +5,7 @@
 #include "proto/store/outbox.h"
 #include "scratch.h"
 
-static const char *const steps[] = {outbox_schema, outbox_dead_schema, NULL};
+static const char *const steps[] = {outbox_schema, NULL};
 
 static struct uuid key_of (uint32_t n)
 {
