@@ -139,20 +139,23 @@ static void amounts_of (const struct cluster *c, const struct req *req, uint32_t
                              0.5);
 }
 
-bool explain_never (const struct cluster *c, const uint32_t cred[CRED_KINDS], const struct req *req,
-                    uint32_t req_count, duration_us walltime, struct reason *why)
+bool explain_class_never (const struct cluster *c, const uint32_t cred[CRED_KINDS],
+                          const struct req *req, uint32_t req_count, duration_us walltime,
+                          struct reason *why)
 {
     struct limits_job lj = {.wclimit_s = (walltime + US_PER_S - 1) / US_PER_S};
     struct limits_violation v;
     struct limits *nobody;
     bool over;
 
-    memcpy (lj.cred, cred, sizeof lj.cred);
+    for (int k = 0; k < CRED_KINDS; k++)
+        lj.cred[k] = k == CRED_CLASS || k == CRED_QOS ? cred[k] : CRED_NONE;
     amounts_of (c, req, req_count, &lj);
     if (reason_of_class (c->policy, cred, lj.wclimit_s, lj.procs, lj.nodes, why))
         return true;
     nobody = limits_create (c->policy);
-    over = limits_active_check (nobody, &lj, LIMIT_HARD, 0, &v) != 0;
+    over = limits_active_check (nobody, &lj, LIMIT_HARD, 0, &v) != 0 &&
+           v.object == (uint32_t)CRED_CLASS;
     limits_destroy (nobody);
     if (over)
         *why = reason_of_limit (REASON_LIMIT_ACTIVE, &v);

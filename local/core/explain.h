@@ -36,12 +36,12 @@ bool explain_limit (const struct cluster *cluster, struct job_id job, enum limit
 bool explain_cred_limit (const struct cluster *cluster, const uint32_t cred[CRED_KINDS],
                          time_us now, struct explained_limit *out);
 
-/* Would the policy never let such a job start, whatever else runs? By a rule of its class, or a HARD limit that it
- * breaks all by itself; *why says which. (Limits on a job alone put it off instead: eligible.c.) cred: resolved.
+/* Would its class never let such a job start, whatever else runs? By one of its rules, or a HARD limit of the class that
+ * it breaks all by itself; *why says which. (Other people's limits change; what they forbid waits.) cred: resolved.
  * Cost: O(credentials of the policy). */
-bool explain_never (const struct cluster *cluster, const uint32_t cred[CRED_KINDS],
-                    const struct req *req, uint32_t req_count, duration_us walltime,
-                    struct reason *why);
+bool explain_class_never (const struct cluster *cluster, const uint32_t cred[CRED_KINDS],
+                          const struct req *req, uint32_t req_count, duration_us walltime,
+                          struct reason *why);
 
 /* Why a node does not take tasks of an idle job now; in the order they are looked at. */
 enum node_verdict {

@@ -81,7 +81,7 @@ node02:4
                 (("-s", "+2:00:00", "-e", "+1:00:00", "ALL"), 1, "end before it starts"),
                 (("-d", "1:00", "-e", "+1:00", "ALL"), 2, "not both"),
                 (("-p", "west", "ALL"), 5, "no partition west"),
-                ((), 2, "say which nodes")):
+                ((), 2, "say nui setres EXPRESSION")):
             self.refused(site, "setres", *args, code=code, says=says)
         self.assertEqual(self.rows(site), {})
 

@@ -66,13 +66,13 @@ static bool names_known (struct svc *svc, struct jobspec *spec)
     return false;
 }
 
-/* What no policy would ever let start. */
+/* What its class would never let start. */
 static void policy_never (struct svc *svc, struct jobspec *spec)
 {
     struct reason why;
     if (spec->taken || spec->native || spec->never_fits ||
-        !explain_never (svc->cluster, spec->cred, spec->reqs, spec->req_count, spec->walltime,
-                        &why))
+        !explain_class_never (svc->cluster, spec->cred, spec->reqs, spec->req_count, spec->walltime,
+                              &why))
         return;
     spec->never_fits = true;
     reason_text (&why, svc->names, spec->never_text, sizeof spec->never_text);
