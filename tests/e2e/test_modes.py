@@ -167,7 +167,7 @@ class Modes(SiteCase):
         status = self.ok(test, "schedctl").splitlines()[1:]
         self.assertEqual(status, [f"would start job {j} on node list {n}" for j, n in seen[0]])
         self.assertEqual((len(self.data(test, "showq")["active"]), test.logged("job_started")), (0, []))
-        self.refused(test, "runjob", "-f", seen[0][0][0], code=1, says="mode TEST: nothing is started")
+        self.refused(test, "runjob", "-x", seen[0][0][0], code=1, says="mode TEST: nothing is started")
         self.assertFalse(any((self.state / "jobs-test").glob("alpha.*")))
 
     def test_beside_production(self):

@@ -230,7 +230,7 @@ node n1 is unavailable (state 'Busy')
 node n2 is blocked by reservation alpha.5 in 1:40:00
 
 """, "showbf", "-v")
-        self.refused(self.alpha, "showbf", "-v", "--json", code=2, says="-v is for the table")
+        self.refused(self.alpha, "showbf", "-v", "--json", code=2, says="-v, -S and -M are tables only")
 
     def test_diagnose(self):
         trace = self.state / "alpha" / "simulation.stats"
