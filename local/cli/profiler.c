@@ -233,7 +233,7 @@ static int profiler_run (struct cli_context *ctx, int argc, char **argv)
     if ((args.begin && site_time (ctx, args.site, args.begin, &args.from, &err) != 0) ||
         (args.end && site_time (ctx, args.site, args.end, &args.until, &err) != 0))
         return cli_usage ("profiler", "%s", err.text);
-    if (args.grid && (stat = grid_stat_find (args.grid)) < 0)
+    if (args.grid && ((stat = grid_stat_find (args.grid)) < 0 || grid_stat_is_start (stat)))
         return cli_usage ("profiler", "'%s' is no statistic: wanted %s", args.grid,
                           grid_stat_names ());
     return profile_report (ctx, "profiler", &args, stat);

@@ -126,6 +126,11 @@ static void queue_foot (const Nui__Local__V1__JobSums *all, struct strbuf *out)
     foot (out, "Job Weighted QueueTime:", 4, sums_queue_hours (all));
 }
 
+static void start_foot (const Nui__Local__V1__JobSums *all, struct strbuf *out)
+{
+    foot (out, "Overall Est Start Time:", 4, sums_queue_hours (all));
+}
+
 static void queue_max_foot (const Nui__Local__V1__JobSums *all, struct strbuf *out)
 {
     foot (out, "Overall Max QueueTime:", 4, queue_max (all, all));
@@ -196,6 +201,7 @@ static const struct grid_stat grid_stat[] = {
     {"BFPHRUN", "BackFill ProcHour Run (percent of ProcHours run)", false, bf_hours, bf_hours_foot},
     {"JOBEFFICIENCY", "Job Efficiency (percent)", false, efficiency, efficiency_foot},
     {"QOSDELIVERED", "Quality of Service Delivered (percent)", false, qos, qos_foot},
+    {"ESTSTARTTIME", "Estimated Start Time (hours)", false, queue_mean, start_foot},
 };
 enum { GRID_STATS = sizeof grid_stat / sizeof *grid_stat };
 
@@ -211,6 +217,11 @@ const char *grid_stat_names (void)
 {
     return "AVGXFACTOR, MAXXFACTOR, AVGQTIME, MAXQTIME, AVGBYPASS, MAXBYPASS, JOBCOUNT, PHREQUEST, "
            "PHRUN, WCACCURACY, BFCOUNT, BFPHRUN, JOBEFFICIENCY or QOSDELIVERED";
+}
+
+bool grid_stat_is_start (int stat)
+{
+    return strcmp (grid_stat[stat].name, "ESTSTARTTIME") == 0;
 }
 
 /* --- the matrix --------------------------------------------------------------------------- */
@@ -392,6 +403,32 @@ int grid_print (struct cli_context *ctx, const struct grid *g, int stat)
 
 /* --- the command -------------------------------------------------------------------------- */
 
+/* When a job of each size and length would start that came now: as showstart says it. */
+static int starts_fetch (struct cli_context *ctx, const char *site, struct grid *g, struct err *err)
+{
+    enum { SHORTEST_S = 120 };
+    for (uint32_t row = 0; row < GRID_ROWS; row++)
+        for (uint32_t column = 0; column < GRID_COLUMNS; column++) {
+            Nui__Local__V1__StartTimeRequest request = NUI__LOCAL__V1__START_TIME_REQUEST__INIT;
+            Nui__Local__V1__StartTimeReply *reply = NULL;
+            Nui__Local__V1__JobSums one = NUI__LOCAL__V1__JOB_SUMS__INIT;
+            request.procs = UINT32_C (1) << row;
+            request.walltime_us = ((int64_t)SHORTEST_S << column) * US_PER_S;
+            if (site_admin (ctx, site, "StartTime", &request, true, &reply, err) < 0)
+                return err->code;
+            g->since_us = reply->now_us;
+            one.jobs = 1;
+            one.queue_us = reply->start_us - reply->now_us;
+            if (reply->start_us) /* 0: there is no room ever, nor for more of them */
+                grid_add (g, row, column, &one);
+            bool never = reply->start_us == 0;
+            nui__local__v1__start_time_reply__free_unpacked (reply, NULL);
+            if (never)
+                return 0;
+        }
+    return 0;
+}
+
 int showgrid_print (struct cli_context *ctx, const char *command, const char *site,
                     const char *name)
 {
@@ -401,10 +438,14 @@ int showgrid_print (struct cli_context *ctx, const char *command, const char *si
     struct err err = {0};
     int stat = grid_stat_find (name);
     if (stat < 0)
-        return cli_usage (command, "'%s' is no statistic: wanted %s", name, grid_stat_names ());
+        return cli_usage (command, "'%s' is no statistic: wanted %s, or ESTSTARTTIME", name,
+                          grid_stat_names ());
+    grid_clear (&grid);
+    if (grid_stat_is_start (stat))
+        return starts_fetch (ctx, site, &grid, &err) < 0 ? cli_fail (command, &err)
+                                                         : grid_print (ctx, &grid, stat);
     if (site_stats (ctx, site, "Grid", &request, true, &reply, &err) < 0)
         return cli_fail (command, &err);
-    grid_clear (&grid);
     grid.since_us = reply->since_us;
     for (size_t i = 0; i < reply->n_cells; i++)
         if (reply->cells[i]->sums)
@@ -453,6 +494,7 @@ const struct cli_command showgrid_command = {
         "  BFCOUNT BFPHRUN           backfilled: percent of jobs, of processor-hours run\n"
         "  JOBEFFICIENCY             processor time used in percent of dedicated\n"
         "  QOSDELIVERED              percent whose QoS's targets were met\n"
+        "  ESTSTARTTIME              hours until a job that came now would start\n"
         "\n"
         "For administrators (ADMIN3).",
     .options = showgrid_options,

@@ -58,6 +58,7 @@ void grid_add (struct grid *grid, uint32_t row, uint32_t column,
 /* "AVGXFACTOR" …, in any case; -1: unknown. */
 int grid_stat_find (const char *name);
 const char *grid_stat_names (void); /* for help and errors */
+bool grid_stat_is_start (int stat); /* it is of jobs to come, not of those that ended */
 void grid_text (const struct grid *grid, int stat, bool noheader, struct strbuf *out);
 int grid_print (struct cli_context *ctx, const struct grid *grid, int stat);
 extern const struct cli_command showgrid_command;

@@ -244,6 +244,16 @@ class Maui(SiteCase):
         self.assertEqual(len(self.run_("showbf", "-S", "-f", "fast", "--noheader").splitlines()), 1)
         self.no(2, "-A is for everybody", "showbf", "-A", "-u", "ann")
 
+    def test_estimated_starts(self):
+        """Three processors are free now, until three but for one."""
+        grid = self.run_("showgrid", "eststarttime")
+        self.assertIn("Estimated Start Time (hours)", grid)
+        rows = {int(m[1]): re.findall(r"\[ +([\d.]+) +1\]", m[0]) for m in re.finditer(r"(?m)^\[ +(\d+) +\]\[.*$", grid)}
+        self.assertEqual(set(rows[1][:12]), {"0.00"})
+        self.assertEqual(rows[2][:6], ["0.00"] * 5 + ["1.98"], "n2 until three, when it is promised; then what bob has")
+        self.assertEqual(rows[16], [], "there are eight")
+        self.no(2, "is no statistic", "profiler", "-m", "ESTSTARTTIME")
+
     # ---- the scheduler
 
     def test_parameters(self):

@@ -147,7 +147,7 @@ Est/Avg Backlog (Hours): N/ N
         self.same_csv("showstats")
         self.refused("showstats", code=3, account=self.account,
                      says="the system's statistics is for administrators (ADMIN3)")
-        self.refused("showstats", "-u", "-g", code=2, says="one of -u, -g, -a, -c, -q, -n, -s and -f")
+        self.refused("showstats", "-u", "-g", code=2, says="one of -u, -g, -a, -c, -q, -n, -s, -S, -d and -f")
         self.refused("showstats", "extra", code=2, says="'extra' is too much")
         self.assertEqual(self.nui(layout.OPERATOR, "showstats", "--site", "alpha").returncode, 0)
 
