@@ -188,9 +188,6 @@ int settings_mode_check (const struct settings_mode *m, uint32_t nodes, struct e
     if (!m->sim.resources && nodes == 0)
         return err_set (err, ERR_INVALID,
                         "a simulation needs nodes: SIMRESOURCETRACEFILE or NODECFG");
-    if (m->sim.resources && nodes > 0)
-        return err_set (err, ERR_INVALID,
-                        "nodes come from SIMRESOURCETRACEFILE or from NODECFG, not from both");
     if (m->sim.exit_iteration >= 0 && m->sim.stop_iteration > m->sim.exit_iteration)
         return err_set (err, ERR_INVALID, "SIMSTOPITERATION %lld is after SIMEXITITERATION %lld",
                         (long long)m->sim.stop_iteration, (long long)m->sim.exit_iteration);

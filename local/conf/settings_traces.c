@@ -90,14 +90,38 @@ static char *features_text (const struct workload *w, const struct node_spec *sp
     return strbuf_steal (&b);
 }
 
-/* What the trace says of a node; the rest as NODECFG[DEFAULT]. */
-static void node_take (const struct settings *s, struct nodeconf_node *n,
-                       const struct node_spec *spec, const char *name, char *features)
+static const struct nodeconf_node *configured_as (const struct nodeconf_node *list, uint32_t count,
+                                                  const char *name)
 {
-    nodeconf_node_default (&s->nodes, n);
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp (list[i].name, name) == 0)
+            return &list[i];
+    return NULL;
+}
+
+/* What the trace says of a node; the rest as NODECFG has it for that node, or for DEFAULT. */
+static void node_take (const struct settings *s, struct nodeconf_node *n,
+                       const struct nodeconf_node *also, const struct node_spec *spec,
+                       const char *name, char *features, char *classes)
+{
+    if (also)
+        nodeconf_node_copy (also, n);
+    else
+        nodeconf_node_default (&s->nodes, n);
     nodeconf_node_traced (n, name, spec, true);
+    if (also && also->features) {
+        char *both = NULL;
+        if (asprintf (&both, "%s%s%s", features, *features ? "," : "", also->features) < 0)
+            abort ();
+        free (features);
+        features = both;
+    }
     free (n->features);
     n->features = features;
+    if (n->classes)
+        free (classes);
+    else
+        n->classes = classes;
 }
 
 /* SIMNODECOUNT: the first so many. */
@@ -114,19 +138,30 @@ static void cut (struct machine *m, uint32_t nodes)
     m->node_count = nodes - left;
 }
 
-static int machine_nodes (struct settings *s, const struct machine *m, struct err *err)
+static int machine_nodes (struct settings *s, const struct machine *m,
+                          const struct cred_names *names, struct err *err)
 {
-    uint32_t n = 0;
+    uint32_t n = 0, said_count = s->nodes.node_count;
+    struct nodeconf_node *said = s->nodes.node;
+    int rc = 0;
     s->nodes.node = mem_zero (m->node_count + 1, sizeof *s->nodes.node);
-    for (uint32_t g = 0; g < m->group_count; g++)
-        for (uint32_t i = 0; i < m->group[g].copies; i++, n++) {
-            if (name_check ("node", m->name[n], err) != 0)
-                return err_prefix (err, "%s", s->mode.sim.resources);
-            node_take (s, &s->nodes.node[n], &m->group[g].spec, m->name[n],
-                       features_text (s->workload, &m->group[g].spec, m->features[n]));
+    s->nodes.node_count = 0;
+    for (uint32_t g = 0; g < m->group_count && rc == 0; g++)
+        for (uint32_t i = 0; i < m->group[g].copies && rc == 0; i++, n++) {
+            const struct node_spec *spec = &m->group[g].spec;
+            if (name_check ("node", m->name[n], err) != 0) {
+                rc = err_prefix (err, "%s", s->mode.sim.resources);
+                break;
+            }
+            node_take (s, &s->nodes.node[n], configured_as (said, said_count, m->name[n]), spec,
+                       m->name[n], features_text (s->workload, spec, m->features[n]),
+                       machine_classes (m, spec, names));
             s->nodes.node_count = n + 1;
         }
-    return 0;
+    for (uint32_t i = 0; i < said_count; i++)
+        nodeconf_node_clear (&said[i]);
+    free (said);
+    return rc;
 }
 
 /* NODECFG's nodes as a machine of which only processors are known. */
@@ -166,11 +201,11 @@ int settings_traces_read (struct settings *s, struct cred_names *names, struct e
     if (sim->resources) {
         if (sim->node_count > 0 && sim->node_count < m->node_count)
             cut (m, (uint32_t)sim->node_count);
-        m->gres_kinds = 0; /* initiators of classes are not counted: a class is a feature */
+        rc = machine_nodes (s, m, names, err);
+        m->gres_kinds = 0; /* the nodes count their initiators now (CLASS), not the jobs */
         for (uint32_t g = 0; g < m->group_count; g++)
             for (int c = RES_GRES0; c < RES_MAX; c++)
                 m->group[g].spec.configured.v[c] = 0;
-        rc = machine_nodes (s, m, err);
     }
     if (rc == 0 && s->workload) {
         workload_fit (s->workload, m);

@@ -77,25 +77,6 @@ static const struct nodeconf_node *configured (const struct nodeconf *conf, cons
     return NULL;
 }
 
-/* The trace's classes with their initiators: "batch:4,short"; NULL where it restricts none. */
-static char *classes_text (const struct workload *w, const struct machine *m,
-                           const struct node_spec *spec)
-{
-    struct strbuf b = STRBUF_INIT;
-    bool counted = false;
-    for (uint32_t c = 0; c < m->gres_kinds; c++)
-        counted = counted || spec->configured.v[RES_GRES0 + c] != spec->configured.v[RES_PROCS];
-    for (uint32_t c = 0; counted && c < m->gres_kinds; c++)
-        if (spec->configured.v[RES_GRES0 + c] > 0)
-            strbuf_printf (&b, "%s%s:%d", b.len ? "," : "",
-                           strtab_name (w->names->tab[CRED_CLASS], m->gres_class[c]),
-                           spec->configured.v[RES_GRES0 + c]);
-    if (b.len)
-        return strbuf_steal (&b);
-    strbuf_free (&b);
-    return NULL;
-}
-
 /* What the trace, or --nodes, says goes before NODECFG; features add up. */
 static void node_take (struct simsite *site, uint32_t n, const struct node_spec *spec,
                        const char *name, const char *features)
@@ -112,7 +93,7 @@ static void node_take (struct simsite *site, uint32_t n, const struct node_spec 
     if (!site->machine->described)
         return;
     if (!out->classes)
-        out->classes = classes_text (site->workload, site->machine, spec);
+        out->classes = machine_classes (site->machine, spec, site->workload->names);
     if (*features) {
         struct strbuf b = STRBUF_INIT;
         strbuf_printf (&b, "%s%s%s", features, out->features ? "," : "",

@@ -10,6 +10,7 @@
 
 #include "local/trace/workload_i.h"
 #include "proto/base/mem.h"
+#include "proto/base/strbuf.h"
 
 const char *workload_skip_text (enum workload_skip reason)
 {
@@ -264,6 +265,24 @@ void machine_destroy (struct machine *m)
 {
     if (m)
         arena_destroy (m->arena);
+}
+
+char *machine_classes (const struct machine *m, const struct node_spec *node,
+                       const struct cred_names *names)
+{
+    struct strbuf b = STRBUF_INIT;
+    bool counted = false;
+    for (uint32_t c = 0; c < m->gres_kinds; c++)
+        counted = counted || node->configured.v[RES_GRES0 + c] != node->configured.v[RES_PROCS];
+    for (uint32_t c = 0; counted && c < m->gres_kinds; c++)
+        if (node->configured.v[RES_GRES0 + c] > 0)
+            strbuf_printf (&b, "%s%s:%d", b.len ? "," : "",
+                           strtab_name (names->tab[CRED_CLASS], m->gres_class[c]),
+                           node->configured.v[RES_GRES0 + c]);
+    if (b.len)
+        return strbuf_steal (&b);
+    strbuf_free (&b);
+    return NULL;
 }
 
 static uint32_t tasks_on (const struct node_spec *node, const struct req *req)

@@ -92,6 +92,10 @@ struct machine *machine_uniform (uint32_t nodes, uint32_t procs_per_node, struct
  * workload is read first. */
 struct machine *machine_read (const char *path, const struct workload *workload, struct err *err);
 void machine_destroy (struct machine *machine); /* NULL is a no-op */
+/* The classes that a node takes with their initiators, as NODECFG's CLASS has them: "batch:4,short:2"; malloc'ed. NULL: the
+ * trace restricts none. */
+char *machine_classes (const struct machine *machine, const struct node_spec *node,
+                       const struct cred_names *names);
 
 /* Drops the jobs that this machine can never run, counting why. */
 void workload_fit (struct workload *workload, const struct machine *machine);

@@ -89,6 +89,32 @@ class Simulation(SiteCase):
         self.assertEqual(len(expected), 300)
         self.assertEqual(found, expected)
 
+    def test_a_trace_and_nodecfg(self):
+        """A resource trace beside NODECFG: what NODECFG says of a node of the trace counts (MAXJOB, PARTITION, SPEED not, which the
+        trace says), and classes have as many initiators as the trace gives them: as in `nui sim`, job for job."""
+        nodes, jobs, policy, rows = (self.state / f"both.{x}" for x in ("nodes", "jobs", "cfg", "csv"))
+        nodes.write_text(TRACE_NODES.replace("[batch:4][short:4]", "[batch:2][short:4]"))
+        jobs.write_text("VERSION 230\n" + "".join(
+            trace_job(str(1001 + i), "alice", 1, 600, BEGIN + i, 300, queue="batch" if i % 2 else "short") for i in range(40)))
+        text = POLICY + "NODECFG[node01] MAXJOB=1\nNODECFG[node03] CLASS=short\n"
+        policy.write_text(text)
+        site = self.simulate("both", text + f"SERVERMODE SIMULATION\nSIMWORKLOADTRACEFILE {jobs}\nSIMRESOURCETRACEFILE {nodes}\n"
+                             "SIMJOBSUBMISSIONPOLICY NORMAL\nSIMINITIALQUEUEDEPTH 1\nSIMAUTOSHUTDOWN TRUE\n")
+        self.ok(site, "sim", "--config", policy, "--workload", jobs, "--resources", nodes, "--jobs-out", rows)
+        site.process.start([site.programs["nui-local"], "--config", site.config])
+        wait_for("the simulation to end", site.process.died, 120, site.log)
+        self.assertTrue(site.logged("sim over", "jobs_left=0"), site.words())
+        expected = {int(r["job_id"]): (int(r["start"]), int(r["end"]))
+                    for r in csv.DictReader(rows.read_text().splitlines())}
+        self.assertEqual(len(expected), 40)
+        found = self.starts(site)
+        shift = min(s for s, _ in found.values()) - min(s for s, _ in expected.values())
+        self.assertEqual({n: (s - shift, e - shift) for n, (s, e) in found.items()}, expected)
+        batch = [s for n, (s, _) in found.items() if n % 2 == 0]
+        together = max(sum(s <= t < s + 300 for s in batch) for t in batch)
+        self.assertLessEqual(together, 13)  # 2 initiators of 6 nodes, one job on node01, none on node03
+        self.assertGreater(max(s for s, _ in found.values()), min(s for s, _ in found.values()) + 299)
+
     # ---- steps
 
     def demo(self, name, more=""):
