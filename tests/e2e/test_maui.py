@@ -160,6 +160,7 @@ class Maui(SiteCase):
         self.run_("mjobctl", "-m", "priority+=7", "104")
         self.assertEqual(self.data(self.alpha, "mjobctl", "-q", "priority", "104")[0]["value"], "8")
         self.no(2, "only wclimit, priority and hold can be added to", "mjobctl", "-m", "account+=x", "104")
+        self.no(5, "site alpha has no class shrot", "mjobctl", "-m", "class=shrot", "104")
         self.assertEqual(self.run_("mjobctl", "-q", "diag", "104"), self.run_("checkjob", "-v", "104"))
         self.no(1, "cannot end by then", "setdeadline", "+1:00:00", "104")
         self.assertIn("job deadline adjusted", self.run_("setdeadline", "+2:00:00", "104"))

@@ -12,6 +12,7 @@
 #include "local/svc/caller.h"
 #include "local/svc/job.h"
 #include "local/svc/job/jobs.h"
+#include "local/svc/job/jobspec.h"
 #include "local/svc/job/life.h"
 #include "local/svc/nodes.h"
 #include "local/svc/svc_i.h"
@@ -102,6 +103,8 @@ static int change_name (struct svc *svc, enum cred_kind kind, const char *value,
 {
     bool denied;
     int rc = name_check (cred_kind_name (kind), value, err);
+    if (rc == 0 && kind == CRED_CLASS && !jobspec_class_known (svc, value))
+        rc = err_set (err, ERR_NOT_FOUND, "site %s has no class %.63s", svc->site, value);
     if (rc != 0)
         return rc;
     c->cred[kind] = strtab_intern (svc->names->tab[kind], value);

@@ -44,19 +44,22 @@ static uint32_t cred_number (struct svc *svc, enum cred_kind kind, const char *n
     return name && *name ? strtab_intern (svc->names->tab[kind], name) : CRED_NONE;
 }
 
-/* A class or QoS that neither the configuration nor the resource manager nor anything else here has ever named: mostly
- * mistyped. A site that names no class takes any. */
+bool jobspec_class_known (const struct svc *svc, const char *class)
+{
+    bool named =
+        svc->settings->policy->cred_count[CRED_CLASS] > 1 || strtab_count (svc->place.class);
+    return !named || strtab_find (svc->names->tab[CRED_CLASS], class) != STRTAB_NONE ||
+           strtab_find (svc->place.class, class) != STRTAB_NONE;
+}
+
+/* A class or QoS that nobody here has ever named is mostly mistyped. */
 static bool names_known (struct svc *svc, struct jobspec *spec)
 {
     const Nui__Common__V1__Component *c = spec->component;
-    const struct policy *p = svc->settings->policy;
-    bool classes = p->cred_count[CRED_CLASS] > 1 || strtab_count (svc->place.class) > 0;
     const char *what = NULL, *name = NULL;
     if (*c->qos && strtab_find (svc->names->tab[CRED_QOS], c->qos) == STRTAB_NONE)
         what = "QoS", name = c->qos;
-    if (*c->class_ && classes &&
-        strtab_find (svc->names->tab[CRED_CLASS], c->class_) == STRTAB_NONE &&
-        strtab_find (svc->place.class, c->class_) == STRTAB_NONE)
+    if (*c->class_ && !jobspec_class_known (svc, c->class_))
         what = "class", name = c->class_;
     if (!what || spec->taken || spec->native)
         return true;

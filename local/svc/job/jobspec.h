@@ -56,6 +56,9 @@ int jobspec_verify_counted (struct svc *svc, const Nui__Common__V1__Envelope *en
  * freed, and no component twice. ERR_INVALID, ERR_NOT_FOUND, ERR_DENIED. */
 int jobspec_sibling (struct svc *svc, const struct jobspec *of, const char *component,
                      uint32_t shape, struct jobspec *out, struct err *err);
+/* Has the configuration, the resource manager or anything else here ever named this class? A site that names none knows
+ * any. */
+bool jobspec_class_known (const struct svc *svc, const char *class);
 /* It starts when its metascheduler says so, not when it has come to the front of the queue. */
 bool jobspec_is_reserved (const struct jobspec *spec);
 /* Without a signature, as an account of this machine: checked but for who asks. ERR_INVALID. */
