@@ -245,7 +245,8 @@ class Grid:
     # ---- using
 
     def environment(self, who):
-        return {**os.environ, "NUI_CONFIG": str(self.layout.config(who)), "NO_COLOR": "1"}
+        return {**os.environ, "NUI_CONFIG": str(self.layout.config(who)), "NO_COLOR": "1",
+                "XDG_STATE_HOME": str(self.layout.work / f"state-{who}")}
 
     def nui(self, who, *args, seconds=60, **options):
         """Runs the client as a person; returns subprocess.CompletedProcess."""

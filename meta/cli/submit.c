@@ -3,8 +3,12 @@
 #include <string.h>
 
 #include "meta/cli/grid.h"
+#include "meta/cli/remember.h"
 #include "proto/base/clock.h"
+#include "proto/hash/sha256.h"
 #include "proto/rpc/envelope.h"
+
+enum { KEY_MAX = 200 };
 
 /* One id, or those of an array. */
 static int submitted (struct cli_context *ctx, const char *const *id, uint32_t count, bool array)
@@ -33,28 +37,83 @@ static int submitted (struct cli_context *ctx, const char *const *id, uint32_t c
     return code;
 }
 
-static int submit_one (struct cli_context *ctx, const char *command, Nui__Common__V1__Job *job,
-                       struct arena *arena, const char **id)
+/* Whether it was taken, or refused: not where nobody knows. */
+static bool is_answer (const struct err *err)
 {
-    Nui__Common__V1__Envelope *envelope = NULL;
+    return err->code != ERR_UNAVAILABLE && err->code != ERR_TIMEOUT && err->code != ERR_IO &&
+           err->code != ERR_INTERNAL;
+}
+
+static int submit_send (struct cli_context *ctx, Nui__Common__V1__Envelope *envelope, bool keyed,
+                        struct arena *arena, const char **id, struct err *err)
+{
+    Nui__Meta__V1__SubmitRequest request = NUI__META__V1__SUBMIT_REQUEST__INIT;
     ProtobufCMessage *reply = NULL;
-    struct err err = {0};
-    int code = job_sign (ctx, command, job, arena, &envelope);
-    if (code == CLI_OK) {
-        Nui__Meta__V1__SubmitRequest request = NUI__META__V1__SUBMIT_REQUEST__INIT;
-        request.envelope = envelope;
-        struct metas *metas = cli_metas (ctx, &err);
-        if (!metas ||
-            metas_call_change (metas, &nui__meta__v1__meta__descriptor, "Submit", &request.base,
-                               GRID_CALL_TIMEOUT_S * US_PER_S, &reply, &err) < 0)
-            code = cli_fail (command, &err);
-        else
-            *id = arena_strdup (arena, ((Nui__Meta__V1__SubmitReply *)reply)->grid_job_id);
-    }
+    request.envelope = envelope;
+    request.keyed = keyed;
+    struct metas *metas = cli_metas (ctx, err);
+    if (metas &&
+        metas_call_change (metas, &nui__meta__v1__meta__descriptor, "Submit", &request.base,
+                           GRID_CALL_TIMEOUT_S * US_PER_S, &reply, err) == 0)
+        *id = arena_strdup (arena, ((Nui__Meta__V1__SubmitReply *)reply)->grid_job_id);
     if (reply)
         protobuf_c_message_free_unpacked (reply, NULL);
+    return *id ? 0 : err->code;
+}
+
+static int submit_one (struct cli_context *ctx, const char *command, Nui__Common__V1__Job *job,
+                       bool keyed, bool remembers, struct arena *arena, const char **id)
+{
+    Nui__Common__V1__Envelope *envelope = NULL;
+    struct remembered *remembered = NULL;
+    struct err err = {0};
+    int code = job_sign (ctx, command, job, arena, &envelope);
+    if (code == CLI_OK && remembers) {
+        Nui__Common__V1__Envelope *before = remember_find (job, envelope, &remembered);
+        if (before) {
+            fprintf (stderr,
+                     "%s: the same job was sent before and had no answer: it is sent again, and no "
+                     "other signed\n",
+                     command);
+            envelope_free (envelope);
+            envelope = before;
+        } else {
+            remembered = remember_begin (job, envelope);
+        }
+    }
+    if (code == CLI_OK && submit_send (ctx, envelope, keyed, arena, id, &err) != 0)
+        code = cli_fail (command, &err);
+    remember_end (remembered, code == CLI_OK || is_answer (&err));
     envelope_free (envelope);
     return code;
+}
+
+/* With --key the ids of job and array follow from the key and from whose it is, whatever else is asked for. */
+static int key_apply (struct cli_context *ctx, const char *command, const char *key, uint32_t at,
+                      struct arena *arena, Nui__Common__V1__Job *job)
+{
+    struct err err = {0};
+    char uri[PRINCIPAL_URI_MAX];
+    uint8_t hash[2][SHA256_BYTES];
+    struct tlsid *me = cli_identity (ctx, &err);
+    if (!me)
+        return cli_fail (command, &err);
+    if (!*key || strlen (key) > KEY_MAX)
+        return cli_usage (command, "--key has 1 to %d characters", KEY_MAX);
+    for (uint32_t i = 0; i < 2; i++) { /* the job, the array */
+        EVP_MD_CTX *md = sha256_begin ();
+        uint32_t number = i ? UINT32_MAX : at;
+        sha256_add (md, "nui submit --key", sizeof "nui submit --key");
+        sha256_add (md, job->grid, strlen (job->grid) + 1);
+        sha256_add (md, principal_uri (tlsid_self (me), uri), strlen (uri) + 1);
+        sha256_add (md, key, strlen (key) + 1);
+        sha256_add (md, &number, sizeof number);
+        sha256_end (md, hash[i]);
+    }
+    job->uuid.data = arena_memdup (arena, hash[0], 16);
+    if (job->array_id.len)
+        job->array_id.data = arena_memdup (arena, hash[1], 16);
+    return CLI_OK;
 }
 
 /* Until it has ended; then what it printed is brought home. CLI_OK only if it completed. */
@@ -91,8 +150,13 @@ static int submit_run (struct cli_context *ctx, int argc, char **argv)
     all = array.count ? array.count : 1;
     id = arena_array (arena, all, sizeof *id);
     for (; done < all && code == CLI_OK; done += code == CLI_OK) {
-        code = submit_one (ctx, argv[0], jobarray_element (&array, done, arena, job), arena,
-                           &id[done]);
+        Nui__Common__V1__Job *one = jobarray_element (&array, done, arena, job);
+        uint32_t index = array.count ? array.index[done] : 0;
+        if (options->key)
+            code = key_apply (ctx, argv[0], options->key, index, arena, one);
+        if (code == CLI_OK)
+            code = submit_one (ctx, argv[0], one, options->key != NULL,
+                               !options->key && !array.count, arena, &id[done]);
     }
     if (done > 0) { /* also where a later one failed: these are there */
         int told = submitted (ctx, id, done, array.count > 0);

@@ -33,6 +33,7 @@ struct asking {
     char submitter[PRINCIPAL_URI_MAX];
     struct survey *survey;
     bool bound_only; /* of an Estimate */
+    bool keyed;      /* of a Submit */
 };
 
 static void asking_free (struct asking *asking)
@@ -168,7 +169,8 @@ static void submit_reply (struct asking *asking, struct gridjob *job)
         lead_then (job, submit_voted, asking);
 }
 
-/* The same uuid again: the same content gets the same id, other content is refused. */
+/* The same uuid again: the same content gets the same id, other content is refused, unless the user says that the uuid
+ * is the request. */
 static void submit_known (struct asking *asking, uint64_t number)
 {
     struct err err;
@@ -179,7 +181,7 @@ static void submit_known (struct asking *asking, uint64_t number)
     }
     const ProtobufCBinaryData *a = &job->envelope->body;
     const ProtobufCBinaryData *b = &asking->envelope->body;
-    if (a->len == b->len && memcmp (a->data, b->data, a->len) == 0) {
+    if (asking->keyed || (a->len == b->len && memcmp (a->data, b->data, a->len) == 0)) {
         submit_reply (asking, job);
         return;
     }
@@ -446,6 +448,8 @@ void on_submit (void *self, struct rpccall *call, const ProtobufCMessage *messag
     struct metad *metad = self;
     struct asking *asking = asking_begin (metad, call, request->envelope);
     struct err err;
+    if (asking)
+        asking->keyed = request->keyed;
     if (!asking ||
         answered_before (asking)) /* first: what was taken once is not refused for its age */
         return;

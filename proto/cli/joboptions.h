@@ -69,6 +69,7 @@ struct job_options {
     const char *resources; /* msub -l */
     bool wait;             /* submit only */
     const char *save;      /* submit only: --save DIR */
+    const char *key;       /* submit only: --key KEY */
     bool hold, env_all;
     const char *site;   /* msub only: --site */
     time_us now;        /* times count from here; 0: the wall clock */

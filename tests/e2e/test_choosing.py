@@ -1,7 +1,10 @@
 """When, where and how large: sizes to choose from, alternatives, cheapest before a deadline, the latest
 start, through the real client and three sites of different prices."""
 import json
+import os
+import signal
 import sqlite3
+import subprocess
 from contextlib import closing
 from datetime import datetime
 
@@ -440,6 +443,49 @@ class Choosing(GridCase):
             done = self.nui("alice", "submit", "-A", "phys", "-t", 60, *options, script, code=1)
             self.assertIn(words, done.stderr)
         self.assertIn("no licence nobody", self.nui("alice", "licences", "nobody", code=5).stderr)
+
+    # ---- the same request once more
+
+    def jobs_named(self, name):
+        return [j["job_id"] for j in json.loads(self.nui("alice", "jobs", "--json").stdout) if j["name"] == name]
+
+    def test_a_key_names_the_request(self):
+        """Sent again with its key it is the same job, whatever else it says, also after kill -9; another user's is another."""
+        script = self.tasks_script()
+        def send(who="alice", *options):
+            return self.nui(who, "submit", "-A", "phys", "-t", 60, "--key", "run 7", *options, script).stdout.split()
+        first = send()
+        self.restart_meta()
+        self.assertEqual(send("alice", "-n", 2), first)
+        self.assertNotEqual(send("bob"), first)
+        several = send("alice", "--array", "1-3")
+        self.assertEqual(len(set(several)), 3)
+        self.assertEqual(send("alice", "--array", "1-3"), several)
+        done = self.nui("alice", "submit", "-A", "phys", "-t", 60, "--key", "", script, code=2)
+        self.assertIn("--key has 1 to 200 characters", done.stderr)
+
+    def test_a_submission_without_answer_is_asked_for(self):
+        """Its client is killed while the metascheduler is silent: the same command again is the same job."""
+        kept = self.grid.layout.work / "state-alice" / "nui" / "unanswered"
+        script = self.tasks_script()
+        args = ("submit", "-A", "phys", "-t", 60, "--max-cost", 100, "--name", "unanswered", script)
+        meta = self.grid.daemons["meta"].process.pid()
+        os.kill(meta, signal.SIGSTOP)
+        try:
+            client = subprocess.Popen([str(self.grid.programs["nui"]), *map(str, args)], stdin=subprocess.DEVNULL,
+                                      env=self.grid.environment("alice"), cwd=self.grid.layout.work)
+            wait_for("it to be signed and kept", lambda: kept.is_dir() and list(kept.iterdir()), 60)
+            client.kill()
+            client.wait(60)
+        finally:
+            os.kill(meta, signal.SIGCONT)
+        done = self.nui("alice", *args)
+        self.assertIn("had no answer: it is sent again", done.stderr)
+        self.assertEqual(self.jobs_named("unanswered"), done.stdout.split())
+        self.assertEqual(list(kept.iterdir()), [])
+        second = self.nui("alice", *args) # answered: the next one is another job
+        self.assertEqual(second.stderr, "")
+        self.assertNotEqual(second.stdout, done.stdout)
 
     # ---- what is wrong is said
 
