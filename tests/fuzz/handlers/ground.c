@@ -74,6 +74,7 @@ Nui__Common__V1__Envelope *plain_job (const struct ground *ground, const struct 
     m.created_us = clock_now_us ();
     m.expires_us = m.created_us + 86400 * US_PER_S;
     m.account = (char *)(uintptr_t) "phys";
+    m.cost_any = true;
     m.components = components;
     r.tasks = job->tasks ? job->tasks : 1;
     for (uint32_t i = 0; i < count && i < 8; i++) {

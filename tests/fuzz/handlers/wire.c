@@ -299,6 +299,7 @@ static void job_begin (struct wire *job, const struct wire_signers *signers, uin
     m.created_us = clock_now_us ();
     m.expires_us = m.created_us + 3600 * US_PER_S;
     m.account = (char *)(uintptr_t) "phys";
+    m.cost_any = true;
     c.name = (char *)(uintptr_t) "main";
     c.walltime_us = 600 * US_PER_S;
     c.reqs = reqs;
