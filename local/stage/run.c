@@ -309,7 +309,8 @@ bool run_sum_fits (struct run *run)
     return memcmp (sum, run->transfer->sum, STAGE_SHA256_LEN) == 0;
 }
 
-void run_sum_wrong (struct run *run)
+/* The checksum was wrong: anew once, then the end. */
+static void run_sum_wrong (struct run *run)
 {
     struct err err = {0};
     bool last = run->transfer->sum_failed;

@@ -145,8 +145,6 @@ int run_size_check (struct run *run, int64_t total, struct err *err);
 int run_memo_write (struct run *run, struct err *err);
 /* The checksum of all that went through run->hash is right, or none was given. */
 bool run_sum_fits (struct run *run);
-/* It was wrong: anew once, then the end. */
-void run_sum_wrong (struct run *run);
 /* A thread's work, of the run; fn gets the run, once it went well. counts: it moves bytes of the
  * file. */
 void run_disk (struct run *run, const struct disk_order *order, bool counts, disk_fn fn);

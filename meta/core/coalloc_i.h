@@ -78,7 +78,6 @@ void step_repair_released (struct step *s, struct coalloc_part *part);
 void step_repair_recover (struct step *s);
 
 /* coalloc_time.c */
-time_us step_late (const struct step *s);
 bool step_deadlines (struct step *s);
 void step_resend (struct step *s);
 void step_wake (struct step *s);

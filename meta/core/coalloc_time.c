@@ -31,7 +31,7 @@ static void no_show (struct step *s, enum coalloc_outcome outcome, const char *w
 
 /* When COMMIT and the barrier are too late. Who comes to it after the slot's start finds out first
  * what runs already. */
-time_us step_late (const struct step *s)
+static time_us step_late (const struct step *s)
 {
     time_us from = step_slot_first (s->record);
     if (s->record->resumed > from)

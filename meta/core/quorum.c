@@ -7,15 +7,16 @@
 
 static_assert (QUORUM_STRIDE > QUORUM_MEMBERS_MAX, "every member has its own ballots");
 
-uint64_t ballot_first (uint32_t member)
-{
-    return ballot_above (0, member);
-}
-
-uint64_t ballot_above (uint64_t ballot, uint32_t member)
+/* The lowest ballot of a member (from 0) above another. */
+static uint64_t ballot_above (uint64_t ballot, uint32_t member)
 {
     assert (member < QUORUM_MEMBERS_MAX);
     return (ballot / QUORUM_STRIDE + 1) * QUORUM_STRIDE + member;
+}
+
+uint64_t ballot_first (uint32_t member)
+{
+    return ballot_above (0, member);
 }
 
 uint32_t ballot_member (uint64_t ballot)

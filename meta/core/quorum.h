@@ -28,8 +28,6 @@ struct vote {
 
 /* Who submits it leads it at that ballot, without asking: nobody else knows of it. */
 uint64_t ballot_first (uint32_t member);
-/* The lowest ballot of a member (from 0) above another. */
-uint64_t ballot_above (uint64_t ballot, uint32_t member);
 /* Whose it is. */
 uint32_t ballot_member (uint64_t ballot);
 

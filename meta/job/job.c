@@ -38,7 +38,8 @@ uint64_t job_epoch (const struct gridjob *job)
     return ballot << 32 | metastore_epoch (job->metad->store);
 }
 
-bool job_unvoted (const struct gridjob *job)
+/* Votes for it are being asked for. */
+static bool job_unvoted (const struct gridjob *job)
 {
     return job->lead && job->lead->listed;
 }

@@ -133,8 +133,6 @@ bool job_is_elsewhere (const struct gridjob *job);
 bool job_is_own (const struct gridjob *job);
 /* What the sites compare: grows with each leader, and each start of one. */
 uint64_t job_epoch (const struct gridjob *job);
-/* Votes for it are being asked for. */
-bool job_unvoted (const struct gridjob *job);
 /* It has ended as far as is known here; it is not known whether it will be so. */
 bool job_untold (const struct gridjob *job);
 /* ERR_UNAVAILABLE or ERR_CONFLICT, with who leads it; ERR_UNAVAILABLE, too, where its end is not known to stand. */

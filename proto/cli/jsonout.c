@@ -144,7 +144,8 @@ void jsonout_ppm (struct jsonout *j, int64_t ppm)
     literal (j, credit_format (ppm, buf)); /* the same millionths */
 }
 
-void jsonout_credits (struct jsonout *j, credit_micro amount)
+/* A number, exact. */
+static void jsonout_credits (struct jsonout *j, credit_micro amount)
 {
     char buf[QUANTITY_TEXT_MAX];
     literal (j, credit_format (amount, buf));

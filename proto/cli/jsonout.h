@@ -32,8 +32,7 @@ void jsonout_int (struct jsonout *j, int64_t value);
 void jsonout_uint (struct jsonout *j, uint64_t value);
 void jsonout_bool (struct jsonout *j, bool value);
 void jsonout_null (struct jsonout *j);
-void jsonout_ppm (struct jsonout *j, int64_t ppm);             /* 1250000 -> 1.25 */
-void jsonout_credits (struct jsonout *j, credit_micro amount); /* number, exact */
+void jsonout_ppm (struct jsonout *j, int64_t ppm); /* 1250000 -> 1.25 */
 /* wide: the sum in credits, where it is beyond 64 bits; else "". */
 void jsonout_credits_wide (struct jsonout *j, credit_micro amount, const char *wide);
 void jsonout_time (struct jsonout *j, time_us t);         /* ISO 8601; null: none, infinite */

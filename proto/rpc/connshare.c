@@ -70,11 +70,6 @@ void connshare_set_limits (struct connshare *cs, const struct connshare_limits *
     cs->limits = *limits;
 }
 
-const struct connshare_limits *connshare_get_limits (const struct connshare *cs)
-{
-    return &cs->limits;
-}
-
 /* Those without a connection, so that names do not fill the memory. */
 static void connshare_purge (struct connshare *cs)
 {

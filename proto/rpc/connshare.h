@@ -32,7 +32,6 @@ struct connshare_party; /* an address, a principal or a local account */
 struct connshare *connshare_create (const struct connshare_limits *limits);
 void connshare_destroy (struct connshare *cs); /* parties are gone with it */
 void connshare_set_limits (struct connshare *cs, const struct connshare_limits *limits);
-const struct connshare_limits *connshare_get_limits (const struct connshare *cs);
 
 /* Finds or makes; never NULL. Held until connshare_leave. */
 struct connshare_party *connshare_party (struct connshare *cs, const char *name, duration_us now);

@@ -645,8 +645,3 @@ const struct conf *daemon_conf (const struct daemon *d)
 {
     return d->now.conf;
 }
-
-const char *daemon_config_file (const struct daemon *d)
-{
-    return d->config_file;
-}

@@ -84,7 +84,6 @@ struct rpcserver *daemon_server (struct daemon *daemon);
 const char *daemon_grid (const struct daemon *daemon);
 const char *daemon_name (const struct daemon *daemon);      /* the name in our certificate */
 const char *daemon_state_dir (const struct daemon *daemon); /* exists, mode 0700 when we made it */
-const char *daemon_config_file (const struct daemon *daemon);
 /* Before new work is taken: ERR_UNAVAILABLE with the sentence while the file system of STATEDIR is full. */
 int daemon_takes_work (struct daemon *daemon, struct err *err);
 /* The configuration in force, until the next reload: conf_show prints it. */

@@ -681,11 +681,6 @@ bool rpccall_is_local (const struct rpccall *call, uint32_t *uid_out)
     return call->local;
 }
 
-duration_us rpccall_deadline (const struct rpccall *call)
-{
-    return call->deadline;
-}
-
 void rpccall_on_cancel (struct rpccall *call, void (*fn) (void *arg), void *arg)
 {
     call->cancel_fn = fn;

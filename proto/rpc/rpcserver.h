@@ -111,8 +111,6 @@ const struct principal *rpccall_peer (const struct rpccall *call);
 ProtobufCMessage *rpccall_take (struct rpccall *call);
 /* True for the local socket, where peer is {PRINCIPAL_USER, grid, login name}; uid_out may be NULL. */
 bool rpccall_is_local (const struct rpccall *call, uint32_t *uid_out);
-/* Monotonic deadline, or INT64_MAX. */
-duration_us rpccall_deadline (const struct rpccall *call);
 /* Called once if the client cancels, the deadline passes or the connection goes before finish;
  * the call object stays valid (sends are no-ops) until rpccall_finish. */
 void rpccall_on_cancel (struct rpccall *call, void (*fn) (void *arg), void *arg);

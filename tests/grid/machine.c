@@ -193,12 +193,6 @@ const char *daemon_state_dir (const struct daemon *daemon)
     return daemon->machine.dir;
 }
 
-const char *daemon_config_file (const struct daemon *daemon)
-{
-    (void)daemon;
-    return "simulated";
-}
-
 const struct conf *daemon_conf (const struct daemon *daemon)
 {
     (void)daemon;

@@ -290,11 +290,6 @@ bool rpccall_is_local (const struct rpccall *call, uint32_t *uid_out)
     return false;
 }
 
-duration_us rpccall_deadline (const struct rpccall *call)
-{
-    return call->deadline;
-}
-
 void rpccall_on_cancel (struct rpccall *call, void (*fn) (void *arg), void *arg)
 {
     call->on_cancel = fn;

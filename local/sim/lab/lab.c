@@ -34,7 +34,8 @@ static const struct lab_experiment experiments[] = {
 static const struct lab_experiment compare = {"compare", "Policies on this site's own log",
                                               "with intervals", exp_compare};
 
-const struct lab_experiment *lab_experiment_at (uint32_t i)
+/* NULL past the last. */
+static const struct lab_experiment *lab_experiment_at (uint32_t i)
 {
     return i < sizeof experiments / sizeof experiments[0] ? &experiments[i] : NULL;
 }

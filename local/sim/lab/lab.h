@@ -47,9 +47,6 @@ struct lab_experiment {
     const char *name, *title, *summary;
     int (*run) (struct lab *lab, struct err *err);
 };
-/* NULL past the last. */
-const struct lab_experiment *lab_experiment_at (uint32_t index);
-
 /* Makes, runs and reports; writes the page where options->folder is given. ERR_NOT_FOUND names the
  * experiments there are. *lab_out is set only on success. */
 int lab_perform (const struct lab_options *options, struct lab **lab_out, struct err *err);

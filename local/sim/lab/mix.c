@@ -10,7 +10,7 @@
 #include "local/sim/lab/model.h"
 #include "proto/base/mem.h"
 
-const uint32_t mix_class_jobs[MIX_CLASSES] = {22, 31, 15, 4, 4};
+static const uint32_t mix_class_jobs[MIX_CLASSES] = {22, 31, 15, 4, 4};
 
 enum mix_class mix_classify (uint32_t procs, double work_s, double limit_s)
 {

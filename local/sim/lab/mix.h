@@ -28,8 +28,6 @@ enum {
     MIX_LIMIT_MAX_S = 3 * 3600 + 600,
 };
 
-extern const uint32_t mix_class_jobs[MIX_CLASSES];
-
 /* MIX_CLASSES: undefined, to be rejected. */
 enum mix_class mix_classify (uint32_t procs, double work_s, double limit_s);
 

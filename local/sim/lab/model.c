@@ -58,7 +58,8 @@ static int by_submit (const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-void model_sort (struct workload *w)
+/* Orders by submit time; numbers follow that order, ties as they were made. */
+static void model_sort (struct workload *w)
 {
     qsort (w->job, w->count, sizeof w->job[0], by_submit);
     for (uint64_t i = 0; i < w->count; i++)

@@ -13,8 +13,6 @@ struct workload *model_workload (struct cred_names *names);
 /* One more job; number is its place from 1, times in seconds, user 0…: "u1"…; -1: nobody's. */
 struct workload_job *model_job (struct workload *workload, double submit_s, double run_s,
                                 double limit_s, uint32_t procs, int user);
-/* Orders by submit time; numbers follow that order, ties as they were made. */
-void model_sort (struct workload *workload);
 
 /* Lublin & Feitelson 2003, "The workload on parallel supercomputers: modeling the characteristics
  * of rigid jobs", the parameters for all jobs together (their table and program lublin99): size by

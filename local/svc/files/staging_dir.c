@@ -51,7 +51,8 @@ static struct stage_config config_of (const struct svc *svc, const struct settin
     };
 }
 
-int staging_dir_open (struct svc *svc, bool make, struct err *err)
+/* JOBDIR/.stage, once something is to lie there. */
+static int staging_dir_open (struct svc *svc, bool make, struct err *err)
 {
     char path[4200];
     if (svc->staging->dir >= 0)

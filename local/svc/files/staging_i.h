@@ -33,8 +33,6 @@ struct staging {
 
 /* --- staging_dir.c: the mover, and the directories in JOBDIR/.stage ------------------------- */
 
-/* JOBDIR/.stage, once something is to lie there. */
-int staging_dir_open (struct svc *svc, bool make, struct err *err);
 /* That of one component, of its account; *fd_out is the caller's. */
 int staging_dir_make (struct svc *svc, const char *key, const char *account, int *fd_out,
                       struct err *err);

@@ -256,8 +256,9 @@ static int partition_read (struct svc *svc, const char *name, struct rsv_ask *as
     return 0;
 }
 
-int resv_parse (struct svc *svc, const struct store_rsv *rec, struct site_rsv *out,
-                struct rsv_ask *ask, struct arena *arena, struct err *err)
+/* What the record asks for, in the core's terms. The ACL and the owner are the caller's to free. */
+static int resv_parse (struct svc *svc, const struct store_rsv *rec, struct site_rsv *out,
+                       struct rsv_ask *ask, struct arena *arena, struct err *err)
 {
     *ask = (struct rsv_ask){.start = rec->start, .end = rec->end, .flags = rec->flags};
     ask->req.tasks_per_node = rec->tasks_per_node;

@@ -31,9 +31,6 @@ int resv_recover (struct svc *svc, struct err *err);
 /* Out of the core too; the store is left as it is. */
 void resv_forget_all (struct svc *svc);
 
-/* What the record asks for, in the core's terms. The ACL and the owner are the caller's to free. */
-int resv_parse (struct svc *svc, const struct store_rsv *rec, struct site_rsv *out,
-                struct rsv_ask *ask, struct arena *arena, struct err *err);
 /* Places, makes durable, makes true. *rec is taken over when 0 is returned. `what` is for the audit
  * log. */
 struct admin_caller;

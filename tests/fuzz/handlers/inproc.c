@@ -350,12 +350,6 @@ bool rpccall_is_local (const struct rpccall *call, uint32_t *uid_out)
     return call->local;
 }
 
-duration_us rpccall_deadline (const struct rpccall *call)
-{
-    (void)call;
-    return INT64_MAX;
-}
-
 void rpccall_on_cancel (struct rpccall *call, void (*fn) (void *arg), void *arg)
 {
     call->cancel_fn = fn;
@@ -570,12 +564,6 @@ const char *daemon_state_dir (const struct daemon *daemon)
 {
     (void)daemon;
     return in.config.dir;
-}
-
-const char *daemon_config_file (const struct daemon *daemon)
-{
-    (void)daemon;
-    return "the test";
 }
 
 const struct conf *daemon_conf (const struct daemon *daemon)
