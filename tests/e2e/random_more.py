@@ -32,6 +32,7 @@ EXEMPT = {
     "NODESETPRIORITYTYPE": "another name of NODESETPRIORITY",
 }
 EXEMPT |= {f"{kind}CFG.MAX{what}PER{kind}": "refused: of no other kind" for kind in KINDS for what in WHATS}
+EXEMPT |= {f"{kind}CFG.MAX{what}S": "another name of the same without S" for kind in KINDS for what in ("JOB", "NODE", "PROC")}
 EXEMPT_WORDS = {
     "BACKFILLPOLICY": {"ON", "OFF", "BESTTIMEFIT", "LAZY"},  # other names
     "BACKFILLMETRIC": {"PROCESSORS"},

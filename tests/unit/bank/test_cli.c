@@ -834,6 +834,32 @@ static void beyond (void **state)
     says (w, "ops", "usage -A phys --by user", 0, "nui://test/operator/ops");
 }
 
+/* A clock time is the last such moment, and what was understood is said before it is booked: what comes up in an hour was
+ * yesterday. */
+static void clock_times (void **state)
+{
+    struct world *w = *state;
+    enum { HOUR = 3600, DAY = 24 * HOUR };
+    char words[300], from[QUANTITY_TEXT_MAX], to[QUANTITY_TEXT_MAX], clock[2][8];
+    time_t start = time (NULL) + HOUR, end = start + HOUR;
+    struct tm tm;
+    strftime (clock[0], sizeof clock[0], "%H:%M", localtime_r (&start, &tm));
+    strftime (clock[1], sizeof clock[1], "%H:%M", localtime_r (&end, &tm));
+    start -= start % 60 + DAY;
+    end -= end % 60 + DAY;
+    snprintf (words, sizeof (words),
+              "charge --site alpha --site-job alpha.991 -n 1 --user alice -A phys --start %s --end %s",
+              clock[0], clock[1]);
+    assert_int_equal (nui (w, "ops", words), 0);
+    snprintf (words, sizeof (words),
+              "nui charge: job alpha.991 of site alpha, 1 processors from %s to %s (1:00:00)\n",
+              time_format_iso ((time_us)start * US_PER_S, from),
+              time_format_iso ((time_us)end * US_PER_S, to));
+    if (strncmp (w->out, words, strlen (words)) != 0)
+        fail_msg ("'%s' does not begin with '%s'", w->out, words);
+    assert_non_null (strstr (w->out, "Charged:   3600"));
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -843,7 +869,7 @@ int main (void)
         cmocka_unit_test (refused),     cmocka_unit_test (checkpointed),
         cmocka_unit_test (audited),     cmocka_unit_test (quoting),
         cmocka_unit_test (quotes_kept), cmocka_unit_test (beyond),
-        cmocka_unit_test (no_answer),
+        cmocka_unit_test (clock_times), cmocka_unit_test (no_answer),
     };
     signal (SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests (tests, up, down);
