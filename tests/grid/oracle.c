@@ -17,11 +17,16 @@ struct room {
     } busy[ENDS_MAX];
 };
 
+/* Daemons run, clocks are right, and no site has seen a later moment: its schedule does not go back, and until that moment
+ * has come it counts what begins as long over (nui-local(8)). */
 static bool healthy (void)
 {
-    for (uint32_t i = 0; i < sim.machine_count; i++)
-        if (sim.machine[i].wall_offset || (sim.machine[i].program && !sim.machine[i].self))
+    for (uint32_t i = 0; i < sim.machine_count; i++) {
+        const struct machine *machine = &sim.machine[i];
+        if (machine->wall_offset || (machine->program && !machine->self) ||
+            sim.now < machine->wall_seen)
             return false;
+    }
     return true;
 }
 
@@ -137,7 +142,7 @@ void oracle_probe (void)
     static const duration_us slack = 45 * SEC;
     static char list[GRID_PARTS_MAX][64];
     struct grid_ask ask = {.parts = 2 + (uint32_t)sim_below (GRID_PARTS_MAX - 1)};
-    struct room room[GRID_SITES_MAX];
+    struct room room[GRID_SITES_MAX] = {0};
     if (w.shape.balance < 1000 * 1000000LL || !grid_until (all_over, NULL, 900 * SEC) ||
         w.job_count + BUSY_MAX + 1 > GRID_JOBS_MAX)
         return;

@@ -847,9 +847,10 @@ static void clock_times (void **state)
     strftime (clock[1], sizeof clock[1], "%H:%M", localtime_r (&end, &tm));
     start -= start % 60 + DAY;
     end -= end % 60 + DAY;
-    snprintf (words, sizeof (words),
-              "charge --site alpha --site-job alpha.991 -n 1 --user alice -A phys --start %s --end %s",
-              clock[0], clock[1]);
+    snprintf (
+        words, sizeof (words),
+        "charge --site alpha --site-job alpha.991 -n 1 --user alice -A phys --start %s --end %s",
+        clock[0], clock[1]);
     assert_int_equal (nui (w, "ops", words), 0);
     snprintf (words, sizeof (words),
               "nui charge: job alpha.991 of site alpha, 1 processors from %s to %s (1:00:00)\n",

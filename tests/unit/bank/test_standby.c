@@ -142,10 +142,10 @@ static void full (void **state)
 {
     struct bankd_heard heard;
     struct bankd d;
-    char config[512];
+    char config[512], path[300];
     (void)state;
     bankd_hear (&heard, config);
-    strcat (config, "STATEINTERVAL 0:00:01\nNOTIFICATIONEVENTS WriteRefused StateFailed\n");
+    strcat (config, "NOTIFICATIONEVENTS WriteRefused StateFailed\nSTATEINTERVAL 1:00:00\n");
     struct pg_fixture *pg = pg_fixture_start (false);
     assert_non_null (pg);
     const char *conninfo = pg_fixture_database (pg, "ledger");
@@ -165,7 +165,15 @@ static void full (void **state)
     assert_int_equal (0, create (&d, "physics"));
     bankd_wait_heard (
         &heard, "WriteTaken|database|the bank's database takes what is written again|test", 1);
-    /* There is something to record now; only that is refused. */
+    /* There is something to record now, which is due at once; only that is refused. */
+    assert_int_equal (0, bankd_stop (&d, SIGTERM));
+    snprintf (path, sizeof (path), "%s/nui-bank.cfg", d.dir);
+    FILE *f = fopen (path, "a");
+    assert_non_null (f);
+    fprintf (f, "STATEINTERVAL 1\n");
+    fclose (f);
+    bankd_start (&d, NUI_BANK_PROGRAM);
+    assert_true (bankd_wait_serving (&d, true));
     pg_fixture_run (
         sql,
         "CREATE TRIGGER full_disk BEFORE INSERT ON bank.op FOR EACH ROW WHEN (NEW.kind = 'state') "
