@@ -87,7 +87,8 @@ class Clocks(GridCase):
         self.grid.daemons["bank"].stop()
         self.grid.daemons["bank"].start()
         wait_for("it to be refused", lambda: "clock is" in self.deposit().stderr, 30)
-        self.assertEqual(self.balance("brief")["available"], 1000)
+        kept = wait_for("it to read", lambda: self.balance("brief"), 60)  # which begins a little after the rest
+        self.assertEqual(kept["available"], 1000)
 
         self.set_clock("bank", 0)
         self.wait_writing()
