@@ -202,7 +202,8 @@ int param_change (struct cli_context *ctx, const char *command, const char *site
 extern const struct cli_command showhold_command;
 extern const struct cli_command setdeadline_command;
 extern const struct cli_command mrsvctl_command;
-int setres_print (struct cli_context *ctx, const Nui__Local__V1__SetResReply *reply);
+/* Makes the reservation that was described, and prints what came of it, for setres and mrsvctl -c. */
+int setres_send (struct cli_context *ctx, const char *command, const struct cli_said *said);
 int release_one (struct cli_context *ctx, const char *command, const char *site, char *name,
                  struct table *t);
 extern const struct table_column release_columns[2];

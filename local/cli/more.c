@@ -129,18 +129,9 @@ static int take_tasks (struct cli_context *ctx, const struct cli_said *said,
 
 static int mrsvctl_create (struct cli_context *ctx, const struct cli_said *said)
 {
-    int code = CLI_OK;
     if (said_given (said, "hosts") == said_given (said, "tasks"))
         return cli_usage ("mrsvctl", "-c: say -h HOSTS or -t TASKS");
-    if (said_given (said, "end") && said_given (said, "duration"))
-        return cli_usage ("mrsvctl", "say an end or a duration, not both");
-    ProtobufCMessage *request = cli_request (ctx, said, &code);
-    ProtobufCMessage *reply = request ? cli_answer (ctx, said, request, &code) : NULL;
-    if (!reply)
-        return code;
-    code = setres_print (ctx, (const Nui__Local__V1__SetResReply *)reply);
-    protobuf_c_message_free_unpacked (reply, NULL);
-    return code;
+    return setres_send (ctx, "mrsvctl", said);
 }
 
 static int mrsvctl_list (struct cli_context *ctx, const struct cli_said *said)

@@ -94,7 +94,7 @@ static const struct table_column setres_columns[] = {
     {"tasks", "Task", TABLE_INT, 0},
 };
 
-int setres_print (struct cli_context *ctx, const Nui__Local__V1__SetResReply *r)
+static int setres_print (struct cli_context *ctx, const Nui__Local__V1__SetResReply *r)
 {
     struct strbuf out = STRBUF_INIT;
     int rc;
@@ -121,11 +121,11 @@ int setres_print (struct cli_context *ctx, const Nui__Local__V1__SetResReply *r)
     return rc;
 }
 
-static int setres_run (struct cli_context *ctx, const struct cli_said *said)
+int setres_send (struct cli_context *ctx, const char *command, const struct cli_said *said)
 {
     int code = CLI_OK;
     if (said_given (said, "end") && said_given (said, "duration"))
-        return cli_usage ("setres", "say an end or a duration, not both");
+        return cli_usage (command, "say an end or a duration, not both");
     ProtobufCMessage *request = cli_request (ctx, said, &code);
     ProtobufCMessage *reply = request ? cli_answer (ctx, said, request, &code) : NULL;
     if (!reply)
@@ -133,6 +133,11 @@ static int setres_run (struct cli_context *ctx, const struct cli_said *said)
     code = setres_print (ctx, (const Nui__Local__V1__SetResReply *)reply);
     protobuf_c_message_free_unpacked (reply, NULL);
     return code;
+}
+
+static int setres_run (struct cli_context *ctx, const struct cli_said *said)
+{
+    return setres_send (ctx, "setres", said);
 }
 
 static const struct cli_form setres_forms[] = {

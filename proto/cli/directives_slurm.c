@@ -42,18 +42,11 @@ static const char *moment_of (struct directives *d, const char *value, struct er
     return NULL;
 }
 
-static int take_begin (struct directives *d, const char *name, char *value, struct err *err)
+static int take_moment (struct directives *d, const char *name, char *value, struct err *err)
 {
-    (void)name;
     const char *moment = moment_of (d, value, err);
-    return moment ? jobspec_set (d->spec, "after", moment, err) : err->code;
-}
-
-static int take_deadline (struct directives *d, const char *name, char *value, struct err *err)
-{
-    (void)name;
-    const char *moment = moment_of (d, value, err);
-    return moment ? jobspec_set (d->spec, "deadline", moment, err) : err->code;
+    const char *key = strcmp (name, "--deadline") == 0 ? "deadline" : "after";
+    return moment ? jobspec_set (d->spec, key, moment, err) : err->code;
 }
 
 /* "2", "2-2"; between two numbers it would be Slurm that chooses. */
@@ -196,7 +189,7 @@ const struct directive directives_slurm[] = {
     {0, "batch", .refused = NO_PART},
     {0, "bb", .refused = "there are no burst buffers here: --stage-in brings files"},
     {0, "bbf", .refused = "there are no burst buffers here: --stage-in brings files"},
-    {'b', "begin", .fn = take_begin},
+    {'b', "begin", .fn = take_moment},
     {'D', "chdir", .fn = directives_directory},
     {0, "cluster-constraint", .refused = NO_PART},
     {'M', "clusters", .key = "site"},
@@ -210,7 +203,7 @@ const struct directive directives_slurm[] = {
     {0, "cpu-freq", .noted = TUNING},
     {0, "cpus-per-gpu", .refused = "say --cpus-per-task"},
     {'c', "cpus-per-task", .key = "procs-per-task"},
-    {0, "deadline", .fn = take_deadline},
+    {0, "deadline", .fn = take_moment},
     {0, "delay-boot", .noted = TUNING},
     {'d', "dependency", .fn = directives_depend},
     {'m', "distribution", .noted = LAYOUT},
