@@ -154,18 +154,6 @@ static void output_message (void *arg, const ProtobufCMessage *message)
         sink->code = CLI_FAILED;
 }
 
-/* The site where the metascheduler says that it is. */
-static struct rpcclient *site_open (struct cli_context *ctx,
-                                    const Nui__Meta__V1__ComponentStatus *c, struct err *err)
-{
-    struct rpcclient_config config = {.base = cli_base (ctx),
-                                      .id = cli_identity (ctx, err),
-                                      .target = c->site_server,
-                                      .expect_kind = PRINCIPAL_SITE,
-                                      .expect_name = c->site};
-    return config.id ? rpcclient_create (&config, err) : NULL;
-}
-
 /* From the site itself, which checks that the job is ours. */
 static int output_of (struct cli_context *ctx, const char *command,
                       const Nui__Meta__V1__ComponentStatus *c, bool error, bool follow, FILE *to)
@@ -177,7 +165,7 @@ static int output_of (struct cli_context *ctx, const char *command,
         return cli_fail (command, &err);
     }
     struct rpcclient *site =
-        *c->site_server ? site_open (ctx, c, &err) : cli_site (ctx, c->site, &err);
+        *c->site_server ? grid_site_open (ctx, c, &err) : cli_site (ctx, c->site, &err);
     if (!site)
         return cli_fail (command, &err);
     Nui__Local__V1__OutputRequest request = NUI__LOCAL__V1__OUTPUT_REQUEST__INIT;

@@ -154,6 +154,17 @@ const struct cli_option grid_submit_options[] = {
 };
 const struct cli_option grid_estimate_options[] = {JOB_OPTIONS, {0}};
 
+struct rpcclient *grid_site_open (struct cli_context *ctx, const Nui__Meta__V1__ComponentStatus *c,
+                                  struct err *err)
+{
+    struct rpcclient_config config = {.base = cli_base (ctx),
+                                      .id = cli_identity (ctx, err),
+                                      .target = c->site_server,
+                                      .expect_kind = PRINCIPAL_SITE,
+                                      .expect_name = c->site};
+    return config.id ? rpcclient_create (&config, err) : NULL;
+}
+
 /* ---- words */
 
 const char *grid_state_name (Nui__Meta__V1__GridJobState state)

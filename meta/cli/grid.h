@@ -15,6 +15,10 @@ enum { GRID_CALL_TIMEOUT_S = 60 };
 int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessage *request,
                ProtobufCMessage **reply_out, struct err *err);
 
+/* The site of a component, where the metascheduler says that it is; the caller's to destroy. NULL: see err. */
+struct rpcclient *grid_site_open (struct cli_context *ctx, const Nui__Meta__V1__ComponentStatus *c,
+                                  struct err *err);
+
 /* The job's options of submit and estimate. */
 extern const struct cli_option grid_submit_options[];
 extern const struct cli_option grid_estimate_options[];

@@ -276,16 +276,10 @@ static void site_asked (struct cli_context *ctx, Nui__Meta__V1__ComponentStatus 
     if (!job || (!job->end_us && !job->n_transfers && !has_code (job, "StageIn") &&
                  job->state != NUI__LOCAL__V1__JOB_STATE__JOB_RESERVED))
         return;
-    struct tlsid *me = cli_identity (ctx, NULL);
-    struct rpcclient_config config = {.base = cli_base (ctx),
-                                      .id = me,
-                                      .target = c->site_server,
-                                      .expect_kind = PRINCIPAL_SITE,
-                                      .expect_name = c->site};
     Nui__Local__V1__JobRequest request = NUI__LOCAL__V1__JOB_REQUEST__INIT;
     request.job_id = job->site_job_id;
-    if (me && *c->site_server)
-        site = rpcclient_create (&config, NULL);
+    if (*c->site_server)
+        site = grid_site_open (ctx, c, NULL);
     if (site && rpcclient_call (site, &nui__local__v1__local__descriptor, "Job", &request.base,
                                 SITE_PATIENCE_S * US_PER_S, true, &now, NULL) == 0) {
         Nui__Local__V1__JobInfo *own = (Nui__Local__V1__JobInfo *)now;
