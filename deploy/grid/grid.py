@@ -173,10 +173,14 @@ class Grid:
                 self.daemons[name].wait_ready()
         self.wait_serving()
 
-    def wait_serving(self, seconds=40):
-        """Until the bank answers and every site's report has reached the metascheduler."""
+    def wait_bank(self, seconds=40):
+        """Until the bank answers: it listens a little before it has its database."""
         wait_for("the bank to answer", lambda: self.nui(lay.OPERATOR, "balance").returncode == 0,
                  seconds, self.daemons["bank"].log)
+
+    def wait_serving(self, seconds=40):
+        """Until the bank answers and every site's report has reached the metascheduler."""
+        self.wait_bank(seconds)
 
         def all_up():
             done = self.nui(lay.OPERATOR, "sites", "--json")

@@ -154,6 +154,30 @@ int cluster_policy_set (struct cluster *c, const struct policy *policy, time_us 
     return 0;
 }
 
+static void not_after (time_us *at, time_us now)
+{
+    if (*at != TIME_US_NONE && *at > now)
+        *at = now;
+}
+
+void cluster_clock_back (struct cluster *c, time_us now)
+{
+    if (now >= c->now)
+        return;
+    plan_forget (c);
+    c->now = now;
+    not_after (&c->freed_at, now);
+    for (uint32_t n = 0; n < c->node_count; n++) {
+        not_after (&c->usage[n].since, now);
+        not_after (&c->usage[n].at, now);
+    }
+    for (uint32_t i = 0; i < c->run_count; i++)
+        not_after (&job_at (c, c->run[i].slot)->usage.at, now);
+    for (uint32_t i = 0; i < c->idle_count; i++) /* dates that seemed to have come */
+        gate_update (c, c->idle[i]);
+    c->version++;
+}
+
 const struct policy *cluster_policy (const struct cluster *c)
 {
     return c->policy;
@@ -167,6 +191,11 @@ struct fairshare *cluster_fairshare (struct cluster *c)
 uint64_t cluster_version (const struct cluster *c)
 {
     return c->version;
+}
+
+time_us cluster_now (const struct cluster *c)
+{
+    return c->now;
 }
 
 /* --- time --------------------------------------------------------------------------------- */

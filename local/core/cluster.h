@@ -38,6 +38,11 @@ const struct policy *cluster_policy (const struct cluster *cluster);
 struct fairshare *cluster_fairshare (struct cluster *cluster);
 
 uint64_t cluster_version (const struct cluster *cluster);
+/* The latest moment that an event or a pass was told; TIME_US_NONE: none yet. Earlier ones are taken for it. */
+time_us cluster_now (const struct cluster *cluster);
+/* The clock was ahead and is right now: the schedule counts from here again, as one that was made anew of the same nodes,
+ * reservations and jobs would. A plan that was not committed is taken back. No effect unless now is before cluster_now. */
+void cluster_clock_back (struct cluster *cluster, time_us now);
 
 /* --- nodes ------------------------------------------------------------------------------- */
 

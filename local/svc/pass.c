@@ -231,6 +231,7 @@ static void preempts_do (struct svc *svc, const struct plan *plan)
 static bool pass_prepare (struct svc *svc)
 {
     struct passing *p = svc->passing;
+    svc_clock_settle (svc);
     time_us now = p->now = svc_now (svc);
     life_parts_settle (svc);
     stats_advance (svc, now);

@@ -186,5 +186,7 @@ void pass_wake (struct svc *svc); /* soon; many wishes are one pass */
 /* The moment that the schedule counts from: the wall clock, or a simulation's. Everything here asks
  * this and not clock_now_us, except for what belongs to the real world: signatures, the audit log. */
 time_us svc_now (const struct svc *svc);
+/* Before time is reckoned with in earnest: a clock that was set back takes the schedule with it. */
+void svc_clock_settle (struct svc *svc);
 
 #endif

@@ -231,6 +231,7 @@ class Payment(AdminCase):
         # not twice, whoever dies: the bank looks at all of it again, and at one more; nor under another policy
         self.grid.daemons["bank"].kill()
         self.grid.daemons["bank"].start()
+        self.grid.wait_bank()
         before = self.settled()
         self.lose_node("again", "NODEFAILURE=CHARGE")
         wait_for("that to be given back", lambda: (self.balance() or {}).get("available") == before["available"],

@@ -65,6 +65,7 @@ class Restore(GridCase):
         (postgres.data / "postmaster.pid").unlink(missing_ok=True)
         postgres.start()
         self.grid.daemons["bank"].start()
+        self.grid.wait_bank()
 
     def test_the_bank(self):
         """What it has forgotten is sent again; holds that it has forgotten do not stop a charge, nor what is behind."""

@@ -304,8 +304,6 @@ void grid_heal (void)
 void grid_clock_step (struct machine *machine, duration_us by)
 {
     TRACE ("%-6s clock steps by %.1f s", machine->name, (double)by / 1e6);
-    if (by < 0 && sim.now + machine->wall_offset > machine->wall_seen)
-        machine->wall_seen = sim.now + machine->wall_offset;
     machine->wall_offset += by;
     runner_clock_stepped (machine);
     w.clocks_stepped = true;

@@ -17,16 +17,11 @@ struct room {
     } busy[ENDS_MAX];
 };
 
-/* Daemons run, clocks are right, and no site has seen a later moment: its schedule does not go back, and until that moment
- * has come it counts what begins as long over (nui-local(8)). */
 static bool healthy (void)
 {
-    for (uint32_t i = 0; i < sim.machine_count; i++) {
-        const struct machine *machine = &sim.machine[i];
-        if (machine->wall_offset || (machine->program && !machine->self) ||
-            sim.now < machine->wall_seen)
+    for (uint32_t i = 0; i < sim.machine_count; i++)
+        if (sim.machine[i].wall_offset || (sim.machine[i].program && !sim.machine[i].self))
             return false;
-    }
     return true;
 }
 

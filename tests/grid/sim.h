@@ -76,8 +76,6 @@ struct machine {
     bool disk_full;
     bool ran; /* since the invariants were looked at */
     duration_us wall_offset, mono_base;
-    duration_us
-        wall_seen; /* the latest moment that its clock showed before it was set back, as sim.now */
     char dir[128]; /* of its state */
     struct event_base *base;
     const struct sendgate *gate;

@@ -67,6 +67,7 @@ static int cap_check (struct svc *svc, const char *meta, const struct jobspec *s
 
 static int prepare_check (struct svc *svc, const Nui__Local__V1__PrepareRequest *r, struct err *err)
 {
+    svc_clock_settle (svc);
     time_us now = svc_now (svc);
     if (r->start_token_hash.len != STORE_HASH_LEN)
         return err_set (err, ERR_INVALID, "the token hash has %d bytes", STORE_HASH_LEN);

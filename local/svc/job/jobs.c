@@ -114,6 +114,7 @@ static int query_answer (struct svc *svc, const Nui__Local__V1__QueryRequest *r,
                          const struct jobspec *spec, Nui__Local__V1__QueryReply *reply,
                          struct err *err)
 {
+    svc_clock_settle (svc);
     time_us now = svc_now (svc);
     struct window_us w = {r->window_begin_us > now ? r->window_begin_us : now,
                           now + svc->settings->horizon};
