@@ -40,6 +40,8 @@ struct site_job {
     struct store_rm_job rm; /* what the resource manager calls it; rm_id "": nothing yet */
     bool suspended;         /* there, by somebody else */
     time_us suspended_since;
+    duration_us
+        run_from; /* when it began, by the clock that never steps; its run may be suspended since (rec.halted) */
     time_us taken;          /* when the resource manager told of it; 0: before a restart */
     int64_t memory_used_mb; /* by its processes, as last measured */
     time_us charge_at;      /* its next partial charge; 0: not known: charge.c */

@@ -87,8 +87,8 @@ class Clocks(GridCase):
         self.grid.daemons["bank"].stop()
         self.grid.daemons["bank"].start()
         wait_for("it to be refused", lambda: "clock is" in self.deposit().stderr, 30)
-        kept = wait_for("it to read", lambda: self.balance("brief"), 60)  # which begins a little after the rest
-        self.assertEqual(kept["available"], 1000)
+        self.grid.wait_bank()
+        self.assertEqual(self.balance("brief")["available"], 1000)
 
         self.set_clock("bank", 0)
         self.wait_writing()
@@ -159,8 +159,14 @@ class Clocks(GridCase):
         ident = self.grid.submit("alice", "-A", "phys", "-t", "10:00", "-n", 1, "--site", "alpha",
                                  self.gated_script("steady"))
         self.wait_state(ident, ("Running",))
+        nodes, procs = layout.SITES["alpha"]
+        waits = self.grid.submit("alice", "-A", "phys", "-t", "10:00", "-n", nodes * procs, "--site", "alpha",
+                                 self.gated_script("waits"))
+        held = self.wait_state(waits, ("Queued",))["components"][0]["site_job_id"]
         for days in (3, -3, 400):
             self.set_clock("alpha", days * 24 * HOUR)
+            if days == 3:  # the schedule sees this moment
+                self.nui("alice", "sethold", "--site", "alpha", "-u", held)
             mark = len(self.log("alpha"))
             wait_for("it to be looked at", lambda: self.grid.nui("alice", "showq", "--site", "alpha").returncode in (0, 3, 4), 30)
             until = time.monotonic() + 6  # some polls of the resource manager
@@ -168,11 +174,19 @@ class Clocks(GridCase):
             self.assertNotIn("cancel", self.log("alpha")[mark:].lower())
             self.assertTrue(self.grid.supervisors())
         self.set_clock("alpha", 0)
+        # what begins now is not counted from the days ahead, by which it would be over its limit at once
+        short = self.grid.submit("alice", "-A", "phys", "-t", "1:00", "-n", 1, "--site", "alpha",
+                                 self.gated_script("short"))
+        self.wait_state(short, ("Running",))
+        wait_for("the step back to be seen", lambda: "clock_set_back" in self.log("alpha"), 30)
+        self.open_gate("short")
+        self.wait_state(short, ("Completed",))
         self.open_gate("steady")
         self.wait_state(ident, ("Completed",), seconds=90)
         self.settled(seconds=90)
         self.assertEqual(len(self.charges(ident)), 1)
         self.assertLess(-self.charges(ident)[0]["posted"], 600)
+        self.nui("alice", "cancel", waits)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@
 #include "local/svc/job.h"
 #include "local/svc/job/life.h"
 #include "local/svc/svc_i.h"
+#include "proto/base/clock.h"
 #include "proto/base/text.h"
 #include "proto/child/child.h"
 
@@ -421,6 +422,34 @@ int life_preempt (struct svc *svc, struct site_job *job, struct err *err)
     return 0;
 }
 
+/* What has run for longer than this when it is first heard of says nothing of when it began: one of the clocks is wrong. */
+enum { HEARD_LATE_S = 60, CLOCKS_APART_S = 1 };
+
+static duration_us run_length (const struct svc *svc, const struct site_job *job)
+{
+    duration_us run = svc_now (svc) - evict_effective_start (job);
+    return run > 0 ? run : 0;
+}
+
+static void run_began (struct svc *svc, struct site_job *job)
+{
+    duration_us run = run_length (svc, job);
+    job->run_from =
+        clock_monotonic_us () - job->rec.halted - (run <= HEARD_LATE_S * US_PER_S ? run : 0);
+}
+
+/* The plan goes by the wall clock, which may have been set ahead meanwhile: by days, in the worst case, and all that
+ * runs would be over its limit. After a restart there is no other clock to ask than that one. */
+static bool truly_over (struct svc *svc, const struct site_job *job)
+{
+    struct job_view view;
+    if (svc->sim ||
+        cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &view, NULL) != 0)
+        return true;
+    return clock_monotonic_us () - job->run_from - job->rec.halted + CLOCKS_APART_S * US_PER_S >=
+           view.limit_end - evict_effective_start (job);
+}
+
 void evict_violations (struct svc *svc, const struct plan *plan)
 {
     for (uint32_t i = 0; i < plan->violation_count; i++) {
@@ -428,7 +457,8 @@ void evict_violations (struct svc *svc, const struct plan *plan)
         struct err err = {0};
         char id[SITE_ID_MAX];
         int rc = 0;
-        if (!job || job->rec.stop != STORE_STOP_NONE || job->rec.state != STORE_JOB_RUNNING)
+        if (!job || job->rec.stop != STORE_STOP_NONE || job->rec.state != STORE_JOB_RUNNING ||
+            !truly_over (svc, job))
             continue;
         if (svc->settings->policy->wcviolation_action == WCVIOLATION_PREEMPT && !job->part) {
             rc = life_preempt (svc, job, &err);
@@ -480,6 +510,7 @@ int evict_recover (struct svc *svc, struct site_job *job, struct err *err)
 {
     char id[SITE_ID_MAX];
     site_id (svc, job->rec.number, id);
+    job->run_from = clock_monotonic_us () - job->rec.halted - run_length (svc, job);
     if (job->rec.suspended_at && svc->rm.ops->suspend)
         return svc->rm.ops->suspend (svc->rm.self, id, job->rec.incarnation, true, err);
     switch (job->rec.stop) {
@@ -502,4 +533,4 @@ int evict_recover (struct svc *svc, struct site_job *job, struct err *err)
     return svc->rm.ops->cancel (svc->rm.self, id, job->rec.incarnation, err);
 }
 
-const struct svc_listener evict_listener = {.stop = evict_free};
+const struct svc_listener evict_listener = {.stop = evict_free, .job_started = run_began};
