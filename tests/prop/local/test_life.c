@@ -1,12 +1,22 @@
 /* A random life of a site, twice: one cluster passes incrementally, its twin forgets everything before
  * each pass (and never counts or uses bit sets where nodes are bound early). After every pass: the
  * same plan, the same reasons; no node over-committed in any resource at any moment, promises
- * included; nobody started or promised where a reservation does not admit him; the first reserved job is not delayed by anything that was backfilled. */
+ * included; nobody started before his date, nor started or promised where a reservation does not admit him; the first
+ * reserved job is not delayed by anything that was backfilled. Now and then the clock was ahead, and is set back. */
 #include "tests/prop/local/life.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static void check_dates (const struct life *l)
+{
+    for (uint32_t i = 0; i < l->plan[0].start_count; i++) {
+        struct job_view view;
+        assert_int_equal (cluster_job_get (l->twin[0], l->plan[0].start[i].job, &view, NULL), 0);
+        assert_true (view.spec->not_before == TIME_US_NONE || view.spec->not_before <= l->now);
+    }
+}
 
 static void compare_twins (const struct life *l)
 {
@@ -95,6 +105,7 @@ static void pass (struct life *l)
             fail_msg ("%s", err.text);
     }
     compare_twins (l);
+    check_dates (l);
     life_check_limits (l);
     life_check_soft_promises (l);
     if (l->policy->reservation_binding == BINDING_EARLY)
