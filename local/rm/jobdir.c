@@ -115,7 +115,7 @@ void jobdir_spec_begin (struct strbuf *b, const struct rm_job *job, const struct
     jobdir_spec_add (b, "stderr", jobdir_or (job->stderr_name, "stderr"));
 }
 
-static bool env_has (const struct rm_job *job, const char *name)
+bool jobdir_env_has (const struct rm_job *job, const char *name)
 {
     size_t len = strlen (name);
     for (uint32_t i = 0; i < job->env_count; i++)
@@ -128,7 +128,7 @@ static void env_names_each (const struct rm_job *job, const char *const *name, c
                             void (*fn) (void *arg, const char *name, const char *value), void *arg)
 {
     for (; name && *name; name++)
-        if (!env_has (job, *name))
+        if (!jobdir_env_has (job, *name))
             fn (arg, *name, value);
 }
 
@@ -144,7 +144,7 @@ void jobdir_env_each (const struct rm_job *job, const char *parent, const char *
         {"HOME", pw->pw_dir},       {"USER", pw->pw_name},
         {"LOGNAME", pw->pw_name},   {"SHELL", "/bin/sh"}};
     for (size_t i = 0; i < sizeof pair / sizeof *pair; i++)
-        if (!env_has (job, pair[i][0]))
+        if (!jobdir_env_has (job, pair[i][0]))
             fn (arg, pair[i][0], pair[i][1]);
     env_names_each (job, job->directory_names, directory, fn, arg);
     env_names_each (job, job->nodefile_names, nodefile, fn, arg);

@@ -31,6 +31,7 @@ int jobdir_parent (const char *path, char **path_out, int *fd_out, struct err *e
 void jobdir_spec_add (struct strbuf *b, const char *key, const char *value);
 /* What every resource manager's spec says of a job: job_id, mark, hold, account, uid, stdout, stderr. */
 void jobdir_spec_begin (struct strbuf *b, const struct rm_job *job, const struct passwd *pw);
+bool jobdir_env_has (const struct rm_job *job, const char *name); /* sets it itself */
 /* Variables that a job gets which does not set them itself. */
 void jobdir_env_each (const struct rm_job *job, const char *parent, const char *key,
                       const struct passwd *pw,

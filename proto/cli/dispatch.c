@@ -59,7 +59,7 @@ static const struct {
     {"sinfo", "nui sites, on a cluster nui showstate or nui showbf"},
     {"sprio", "nui diagnose -p on a cluster"},
     {"squeue", "nui jobs, on a cluster nui showq"},
-    {"srun", "nui submit --wait; inside a job start tasks with mpiexec and NUI_NODEFILE"},
+    {"srun", "nui submit --wait; inside a job nui run, or mpiexec"},
     {"sshare", "nui diagnose -f on a cluster"},
 };
 

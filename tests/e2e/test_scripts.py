@@ -1,6 +1,8 @@
 """Scripts written for Slurm and PBS, run as they are: directives, variables and file names mean what they mean there;
 what cannot be had refuses the job with one sentence."""
 import os
+import shutil
+import subprocess
 import unittest
 from pathlib import Path
 
@@ -67,6 +69,37 @@ PRO = """#!/bin/bash
 echo "$PBS_ARRAY_INDEX $OMP_NUM_THREADS $NCPUS $(sort -u $PBS_NODEFILE | wc -l)"
 """
 
+RUN = """#!/bin/bash
+#SBATCH -N 2 --ntasks-per-node=2 -t 5 -o run.out -e run.err
+echo first | nui run -l sh -c 'read line; echo "$NUI_TASK of $NUI_TASKS on $NUI_NODE: $SLURM_PROCID $SLURM_LOCALID $SLURM_NODEID $line"' | sort
+nui run -n 3 sh -c 'exit $NUI_TASK'
+echo "highest $?"
+nui run -n 5 true
+echo "too many $?"
+nui run --kill-on-bad-exit sh -c 'test $NUI_TASK != 1 || exit 3; sleep 600'
+echo "ended $?"
+nui run sleep 600 &
+sleep 1
+kill -TERM $!
+wait $!
+echo "stopped $?"
+"""
+
+# what each process knows, and that they know each other
+MPI = """#!/bin/bash
+#SBATCH -N 2 --ntasks-per-node=2 -t 5 -o mpi.out
+mpiexec /usr/bin/python3 -c '
+import sys
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+sys.stdout.write(f"{world.rank} {world.size} {world.allreduce(world.rank)}\\n")'
+"""
+
+
+def mpi_missing():
+    done = subprocess.run(["/usr/bin/python3", "-c", "import mpi4py.MPI"], capture_output=True)
+    return done.returncode != 0
+
 
 @unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs run as other accounts")
 class Scripts(SiteCase):
@@ -77,6 +110,8 @@ class Scripts(SiteCase):
         cls.shared = cls.state / "shared"
         cls.shared.mkdir()
         cls.shared.chmod(0o1777)
+        (cls.shared / "bin").mkdir()
+        shutil.copy(cls.programs["nui"], cls.shared / "bin")
         cls.alpha = cls.site()
         cls.alpha.write(f"JOBDIR {cls.state}/jobs\nPORTRANGE 20000-20099\nADMIN1 root\n"
                         "NODECFG[alpha[01-04]] PROCS=4 MEM=2G FEATURES=fast GRES=gpu:2\nCLASSCFG[short] PRIORITY=5\n")
@@ -121,6 +156,26 @@ class Scripts(SiteCase):
                                 ("007.txt", "green 3 3 7 unset")])
         self.assertEqual(len(numbers), 1)
         self.assertTrue(numbers.pop().isdigit())
+
+    def test_tasks_by_run(self):
+        ident, = self.submit("run", RUN, "--env", f"PATH={self.shared}/bin:/usr/bin:/bin")
+        work = self.ran(ident)
+        nodes = (work / "nodefile").read_text().split()
+        lines = (work / "run.out").read_text().splitlines()
+        self.assertEqual(lines[:4], [f"{i}: {i} of 4 on {nodes[i]}: {i} {i % 2} {i // 2} {('first', '')[i > 0]}"
+                                     for i in range(4)])
+        self.assertEqual(lines[4:], ["highest 2", "too many 1", "ended 143", "stopped 143"])
+        said = (work / "run.err").read_text()
+        self.assertIn("nui run: the job has 4 tasks, not 5\n", said)
+        self.assertIn("nui run: task 1 ended with 3: the others are ended\n", said)
+        outside = subprocess.run([self.programs["nui"], "run", "true"], capture_output=True, text=True)
+        self.assertEqual((outside.returncode, len(outside.stderr.splitlines())), (1, 1))
+        self.assertIn("here is no job", outside.stderr)
+
+    @unittest.skipIf(mpi_missing(), "no python3-mpi4py: see deploy/packages")
+    def test_an_mpi_finds_its_places(self):
+        ident, = self.submit("mpi", MPI)
+        self.assertEqual(sorted((self.ran(ident) / "mpi.out").read_text().splitlines()), [f"{i} 4 6" for i in range(4)])
 
     def test_torque(self):
         ident, = self.submit("torque", TORQUE, env={"MINE": "here"})

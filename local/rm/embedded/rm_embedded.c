@@ -94,6 +94,24 @@ static void env_add (void *arg, const char *name, const char *value)
     strbuf_append (b, "", 1);
 }
 
+/* The nodes are this machine, or parts of it: an MPI finds as many places as there are tasks, does not bind the first
+ * processes of each job to the same processors, and looks for no Slurm where a script has Slurm's variables. */
+static void env_of_mpi (const struct rm_job *job, struct strbuf *b)
+{
+    uint32_t tasks = 0;
+    char places[16];
+    for (uint32_t i = 0; i < job->host_count; i++)
+        tasks += job->host_tasks[i];
+    snprintf (places, sizeof places, "%u", tasks);
+    const char *const pair[][2] = {{"OMPI_MCA_orte_set_default_slots", places},
+                                   {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+                                   {"OMPI_MCA_plm", "^slurm"},
+                                   {"OMPI_MCA_ras", "^slurm"}};
+    for (size_t i = 0; i < sizeof pair / sizeof *pair; i++)
+        if (!jobdir_env_has (job, pair[i][0]))
+            env_add (b, pair[i][0], pair[i][1]);
+}
+
 static void spec_build (struct rm_embedded *rm, const struct rm_job *job, const char *key,
                         const struct passwd *pw, struct strbuf *b)
 {
@@ -114,6 +132,7 @@ static void spec_build (struct rm_embedded *rm, const struct rm_job *job, const 
     }
     for (uint32_t i = 0; i < job->arg_count; i++)
         jobdir_spec_add (b, "arg", job->arg[i]);
+    env_of_mpi (job, b);
     jobdir_env_each (job, rm->job_dir, key, pw, env_add, b);
     for (uint32_t i = 0; i < job->env_count; i++)
         jobdir_spec_add (b, "env", job->env[i]);

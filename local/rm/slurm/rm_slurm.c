@@ -67,6 +67,7 @@ static json_t *env_build (const struct slurm *slurm, const struct rm_job *spec, 
         free (name);
     }
     jobdir_env_each (spec, slurm->job_dir, key, pw, env_put, env);
+    env_put (env, "NUI_LAUNCHER", "srun"); /* of nui run */
     return env;
 }
 
