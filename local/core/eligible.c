@@ -156,13 +156,14 @@ static bool within_active (const struct pass *p, uint32_t slot, enum limit_level
     return p->partition_use == NULL || partition_open (c, p->partition_use, slot, level, v) != 0;
 }
 
-/* Is it over a hard limit all by itself? Such a job takes nobody's place among idle ones. */
-static bool never_within (const struct pass *p, uint32_t slot)
+/* Is it over a hard limit all by itself, or kept out for ever? Such a job takes nobody's place among idle ones. */
+static bool never_runs (const struct pass *p, uint32_t slot)
 {
     struct limits_violation v;
 
-    return (p->c->hot[slot].limited & LIMITED_ACTIVE) &&
-           limits_never_check (p->c->limits, &p->c->lj[slot], &v) != 0;
+    return ((p->c->hot[slot].limited & LIMITED_ACTIVE) &&
+            limits_never_check (p->c->limits, &p->c->lj[slot], &v) != 0) ||
+           never_shut_out (p->c, job_at (p->c, slot));
 }
 
 /* Everything that may stand in the way of one job; its mark, and the reason where it is out. */
@@ -194,7 +195,7 @@ static enum mark eligible_one (struct pass *p, uint32_t slot, uint32_t *blocks, 
     }
     if (never_fits (p, slot, why))
         return MARK_OUT;
-    if ((hot->limited & LIMITED_IDLE) && !never_within (p, slot)) {
+    if ((hot->limited & LIMITED_IDLE) && !never_runs (p, slot)) {
         if (limits_idle_check (c->limits, lj, &v) != 0) {
             *why = reason_of_limit (REASON_LIMIT_IDLE, &v);
             *blocks |= ACCRUAL_BLOCK_LIMIT_IDLE;

@@ -50,6 +50,7 @@ static void shape_describe (struct cluster *c, struct shape *s)
                 !s->prefers;
     s->fit_serial = s->now_serial = s->late_serial = s->barred_version = 0;
     s->never_serial = 0;
+    s->shut_serial = 0;
 }
 
 static uint32_t shape_hash (const struct req *req, const struct needs *needs)

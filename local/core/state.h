@@ -69,6 +69,10 @@ struct shape {
     uint32_t never_tasks;    /* so many tasks … */
     duration_us never_limit; /* for so long: in that pass. 0: for how short ever, with that
                                 cluster.lasting */
+    uint64_t shut_serial;    /* cluster.lasting for which … (never_shut_out) */
+    time_us shut_before;     /* reservations without an end that begin before then … */
+    uint64_t shut_room;      /* leave room for so many tasks */
+    uint64_t line_rest[5];
 };
 static_assert (sizeof (struct shape) % CACHE_LINE == 0, "each of an array begins with a line");
 

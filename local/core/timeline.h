@@ -149,6 +149,10 @@ bool narrow_place (struct timeline *tl, struct arena *arena, const struct wanted
 extern const time_us never_after;
 /* For what has no moment at all, though there are nodes enough: what stands in its way without an end. */
 struct reason never_why (struct timeline *tl, const struct wanted *w);
+/* Do reservations of others that have no end leave it too little, however early all else ended? Such a job can never run. Not
+ * all that have no moment are found, only what costs no search. O(reservations), and of each kind of tasks O(nodes reserved)
+ * once. */
+bool never_shut_out (struct cluster *c, const struct job *job);
 
 /* Start intervals of one shape: timeline_starts calls back in ascending order. */
 typedef bool (*interval_fn) (void *self, time_us begin, time_us end);

@@ -149,8 +149,20 @@ static void backfill (struct model *m, enum mark mark)
     }
 }
 
-/* More than the whole machine. */
-static bool too_large (const struct model *m, const struct model_job *j)
+/* Is the node kept from the job for good, from before it could have ended? */
+static bool shut (const struct model *m, int n, const struct model_job *j)
+{
+    for (int i = 0; i < m->rule->block_count; i++) {
+        const struct model_block *b = &m->rule->block[i];
+        if ((b->nodes >> n & 1) && b->end == FOREVER && b->start < plus (m->now, j->limit) &&
+            !admits (b->admits, j))
+            return true;
+    }
+    return false;
+}
+
+/* More than the whole machine, or (others: beside) than what others do not keep of it for ever. */
+static bool too_large (const struct model *m, const struct model_job *j, bool others)
 {
     int room = 0;
 
@@ -158,7 +170,7 @@ static bool too_large (const struct model *m, const struct model_job *j)
         int fit = m->node[n].procs / j->procs;
         if (j->mem && m->node[n].mem / j->mem < fit)
             fit = m->node[n].mem / j->mem;
-        room += fit;
+        room += others && shut (m, n, j) ? 0 : fit;
     }
     return room < j->tasks;
 }
@@ -177,10 +189,12 @@ static void mark_all (struct model *m)
     for (int i = 0; i < m->job_count; i++)
         m->mark[i] = OUT;
     for (int i = 0; i < m->job_count; i++) {
-        if (m->state[i] != QUEUED || !model_alone (&waiting, i) || too_large (m, &m->job[i]) ||
-            !model_within (&empty, i, false, false) || !model_within (&waiting, i, true, false))
+        bool lost = too_large (m, &m->job[i], true);
+        if (m->state[i] != QUEUED || !model_alone (&waiting, i) ||
+            too_large (m, &m->job[i], false) || !model_within (&empty, i, false, false) ||
+            (!lost && !model_within (&waiting, i, true, false)))
             continue;
-        idle[i] = 1;
+        idle[i] = !lost;
         m->mark[i] = within (m, i, m->now, false, true)    ? WAITS
                      : within (m, i, m->now, false, false) ? OVER_SOFT
                                                            : OUT;
