@@ -1,7 +1,7 @@
 /* checkpoint: sums of accounts up to a moment, made beside the ledger's writer on a connection of their own
- * (sql/0010_checkpoints.sql). Each look takes the operations since the last one, CHECKPOINT_OPS at most, and
+ * (table checkpoint). Each look takes the operations since the last one, CHECKPOINT_OPS at most, and
  * of the accounts in them those that have had enough entries since their last checkpoint. With each look, room
- * for the journal (0013) and a step of the walk that forgets signed jobs (0020). */
+ * for the journal (`entry_room`) and a step of the walk that forgets signed jobs (`signed_forget`). */
 #ifndef NUI_BANK_STORE_CHECKPOINT_H
 #define NUI_BANK_STORE_CHECKPOINT_H
 

@@ -2,7 +2,7 @@
  *
  * Rows of what jobs do are written by a statement of the service's own; a line tells of each: ["add_hold",4,…], the
  * statement's name and its parameters. All else is written by PostgreSQL from the lines themselves
- * ({"add":"account","id":4,…}), so that nothing can be made of it that no line tells of: see 0025_history.sql. */
+ * ({"add":"account","id":4,…}), so that nothing can be made of it that no line tells of: see 0003_history.sql. */
 #ifndef NUI_BANK_STORE_CONTENT_H
 #define NUI_BANK_STORE_CONTENT_H
 

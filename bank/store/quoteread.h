@@ -7,7 +7,7 @@
 /* One site of a quote. */
 struct quote_row {
     int64_t id;
-    const char *identity, *account;   /* account "": not known, of quotes before migration 0019 */
+    const char *identity, *account;   /* account "": not known */
     time_us made, expires, cancelled; /* cancelled 0: not */
     bool reusable;
     const char *job; /* that used it first; "": none yet */

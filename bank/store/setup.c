@@ -279,7 +279,7 @@ void setup_begin (struct setup *setup)
 }
 
 /* What the service does and nothing more: rows of the journal are added, never changed; all that no job does is
- * changed by the schema's owner, as a block's lines say (0025). */
+ * changed by the schema's owner, as a block's lines say (0003_history.sql). */
 static const char rights[] =
     "REVOKE ALL ON ALL TABLES IN SCHEMA bank FROM %1$s;\n"
     "GRANT USAGE ON SCHEMA bank TO %1$s;\n"

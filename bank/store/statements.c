@@ -708,7 +708,8 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "  'acct ' || min (account_id) FILTER (WHERE NOT fits) FROM (SELECT c.account_id, EXISTS (SELECT FROM checkpoint_run r "
         "  WHERE r.at = c.at) AS fits FROM checkpoint c) x "
         "UNION ALL SELECT 'migrations were applied one after the other', count (*), "
-        "  (count (*) <> max (version) OR min (version) <> 1)::int, NULL FROM schema_version "
+        "  (count (*) <> " BANK_SCHEMA_NEWEST " OR min (version) <> 1 OR max (version) <> " BANK_SCHEMA_NEWEST ")::int, "
+        "  NULL FROM schema_version "
         "UNION ALL SELECT * FROM history_check (" CONTENT_DIRECT_SQL ") "
         "UNION ALL SELECT * FROM state_check (" CONTENT_DIRECT_SQL ")"},
     [BANK_STMT_COUNT + RD_FUNDERS] = {"rd_funders",
