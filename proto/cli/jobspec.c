@@ -5,10 +5,12 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "proto/cli/command.h"
 #include "proto/cli/stageoption.h"
 
 struct part jobspec_part_unset (const char *name)
@@ -83,46 +85,93 @@ static int list_split (struct jobspec *spec, struct text_list *list, const char 
     return 0;
 }
 
-static int set_count (int64_t *slot, const char *key, const char *value, uint64_t max,
-                      struct err *err)
+/* A key: what reads its value, and into what of struct part, or of struct jobspec. */
+struct key {
+    const char *name;
+    int (*set) (struct jobspec *spec, void *slot, const struct key *key, const char *value,
+                struct err *err);
+    size_t at;
+    uint32_t max;        /* of a count */
+    enum amount_per per; /* what an amount is for */
+    const char *word[2]; /* one of which it is */
+};
+
+#define SETTER(name)                                                                               \
+    static int name (struct jobspec *spec, void *slot, const struct key *key, const char *value,   \
+                     struct err *err)
+
+SETTER (set_count)
 {
+    (void)spec;
     uint64_t n;
-    if (uint_parse (value, key, 1, max, &n, err) < 0)
+    int64_t *count = slot;
+    if (uint_parse (value, key->name, 1, key->max, &n, err) < 0)
         return err->code = ERR_INVALID; /* out of range is as wrong as malformed */
-    if (*slot < 0)
-        *slot = (int64_t)n;
+    if (*count < 0)
+        *count = (int64_t)n;
     return 0;
 }
 
-static int set_text (struct jobspec *spec, const char **slot, const char *key, const char *value,
-                     struct err *err)
+SETTER (set_text)
 {
+    const char **text = slot;
     if (!*value)
-        return err_set (err, ERR_INVALID, "--%s needs a value", key);
+        return err_set (err, ERR_INVALID, "--%s needs a value", key->name);
     if (strlen (value) > 1024)
-        return err_set (err, ERR_LIMIT, "--%s may have 1024 characters", key);
-    if (!*slot)
-        *slot = arena_strdup (spec->arena, value);
+        return err_set (err, ERR_LIMIT, "--%s may have 1024 characters", key->name);
+    if (!*text)
+        *text = arena_strdup (spec->arena, value);
     return 0;
 }
 
-static int set_name (struct jobspec *spec, const char **slot, const char *key, const char *value,
-                     struct err *err)
+SETTER (set_name)
 {
-    if (name_check (key, value, err) < 0)
-        return err ? err->code : ERR_INVALID;
+    if (name_check (key->name, value, err) < 0)
+        return err->code;
     return set_text (spec, slot, key, value, err);
 }
 
 /* A file name inside the job's directory: relative, without "..". */
-static int set_file (struct jobspec *spec, const char **slot, const char *key, const char *value,
-                     struct err *err)
+SETTER (set_file)
 {
     if (*value == '/' || strstr (value, ".."))
         return err_set (err, ERR_INVALID,
-                        "--%s: '%s' must be a name inside the job's directory at the site", key,
-                        value);
+                        "--%s: '%s' must be a name inside the job's directory at the site",
+                        key->name, value);
     return set_text (spec, slot, key, value, err);
+}
+
+SETTER (set_word)
+{
+    if (strcmp (value, key->word[0]) != 0 && strcmp (value, key->word[1]) != 0)
+        return err_set (err, ERR_INVALID, "--%s: '%s' is not %s or %s", key->name, value,
+                        key->word[0], key->word[1]);
+    return set_text (spec, slot, key, value, err);
+}
+
+SETTER (set_flag)
+{
+    (void)spec, (void)key, (void)value, (void)err;
+    *(bool *)slot = true;
+    return 0;
+}
+
+SETTER (set_names)
+{
+    struct text_list *list = slot;
+    return list->count ? 0 : list_split (spec, list, key->name, value, true, err);
+}
+
+SETTER (set_list)
+{
+    struct text_list *list = slot;
+    return list->count ? 0 : list_split (spec, list, key->name, value, false, err);
+}
+
+SETTER (set_one_more)
+{
+    (void)key;
+    return jobspec_list_add (spec, slot, arena_strdup (spec->arena, value), err);
 }
 
 int jobspec_env_set (struct jobspec *spec, struct part *part, const char *value, struct err *err)
@@ -143,21 +192,29 @@ int jobspec_env_set (struct jobspec *spec, struct part *part, const char *value,
                              err);
 }
 
-static int set_walltime (struct part *part, const char *value, struct err *err)
+SETTER (set_env)
 {
-    duration_us d;
-    int rc = duration_parse (value, &d, err);
-    if (rc < 0)
+    (void)key;
+    return jobspec_env_set (spec, slot, value, err);
+}
+
+SETTER (set_walltime)
+{
+    (void)spec, (void)key;
+    duration_us d, *walltime = slot;
+    if (duration_parse (value, &d, err) < 0)
         return err_prefix (err, "--time");
     if (d < US_PER_S || d > INT64_C (366) * 86400 * US_PER_S)
         return err_set (err, ERR_INVALID, "--time: '%s' is not between a second and a year", value);
-    if (part->walltime_us < 0)
-        part->walltime_us = d;
+    if (*walltime < 0)
+        *walltime = d;
     return 0;
 }
 
-static int set_offset (struct part *part, const char *value, struct err *err)
+SETTER (set_offset)
 {
+    (void)spec, (void)key;
+    struct part *part = slot;
     bool minus = *value == '-';
     duration_us d;
     if (duration_parse (value + (minus || *value == '+'), &d, err) < 0 || d > 86400 * US_PER_S)
@@ -169,11 +226,13 @@ static int set_offset (struct part *part, const char *value, struct err *err)
 }
 
 /* "tasks=24,mem=128M" or with '/' in place of ',': one more req beside what the job itself says. */
-static int set_req (struct jobspec *spec, struct part *part, const char *value, struct err *err)
+SETTER (set_req)
 {
-    static const char *const keys[] = {"tasks",    "nodes", "tpn",  "procs-per-task",
-                                       "mem",      "swap",  "disk", "gres",
-                                       "features", "like",  NULL};
+    struct part *part = slot;
+    static const char *const words[] = {"tasks",    "nodes", "tpn",  "procs-per-task",
+                                        "mem",      "swap",  "disk", "gres",
+                                        "features", "like",  NULL};
+    (void)key;
     char *rest = arena_strdup (spec->arena, value);
     struct part *req = arena_new (spec->arena, struct part);
     int rc = 0;
@@ -186,8 +245,8 @@ static int set_req (struct jobspec *spec, struct part *part, const char *value, 
         bool known = false;
         if (equals)
             *equals++ = '\0';
-        for (size_t i = 0; equals && keys[i]; i++)
-            known = known || !strcmp (keys[i], piece);
+        for (size_t i = 0; equals && words[i]; i++)
+            known = known || !strcmp (words[i], piece);
         if (!known)
             return err_set (
                 err, ERR_INVALID,
@@ -202,31 +261,45 @@ static int set_req (struct jobspec *spec, struct part *part, const char *value, 
     return 0;
 }
 
-static int set_memory (int64_t *field, const char *key, const char *value, struct err *err)
+SETTER (set_memory)
 {
-    int64_t mb;
+    (void)spec;
+    int64_t mb, *field = slot;
     if (memory_parse (value, &mb, err) < 0)
-        return err_prefix (err, "--%s", key);
+        return err_prefix (err, "--%s", key->name);
     if (*field < 0)
         *field = mb;
     return 0;
 }
 
-/* "mem-per-node" says "mem", for a node. */
-static enum amount_per amount_per (const char *key, size_t len)
+SETTER (set_mem)
 {
-    static const char *const per[] = {
-        [PER_PROC] = "-per-proc", [PER_NODE] = "-per-node", [PER_JOB] = "-per-job"};
-    for (size_t i = PER_PROC; i <= PER_JOB; i++)
-        if (!strcmp (key + len, per[i]))
-            return (enum amount_per)i;
-    return PER_TASK;
+    struct part *part = slot;
+    if (part->mem_mb < 0)
+        part->mem_per = key->per;
+    return set_memory (spec, &part->mem_mb, key, value, err);
+}
+
+SETTER (set_disk)
+{
+    struct part *part = slot;
+    if (part->disk_mb < 0)
+        part->disk_per = key->per;
+    return set_memory (spec, &part->disk_mb, key, value, err);
+}
+
+SETTER (set_gres)
+{
+    struct part *part = slot;
+    if (part->gres.count == 0)
+        part->gres_per = key->per;
+    return set_list (spec, &part->gres, key, value, err);
 }
 
 /* "2", "a100:2", "a100:1,v100:1" into gpu:2, gpu.a100:2 and so on: of the job, unless the key says otherwise. */
-static int set_gpus (struct jobspec *spec, struct part *part, const char *key, const char *value,
-                     struct err *err)
+SETTER (set_gpus)
 {
+    struct part *part = slot;
     const char *list = "";
     if (part->gres.count)
         return 0;
@@ -239,219 +312,186 @@ static int set_gpus (struct jobspec *spec, struct part *part, const char *key, c
             if (count)
                 *count++ = '\0';
         }
-        if (uint_parse (count ? count : "1", key, 1, 1u << 20, &n, err) < 0 || (type && !*type))
-            return err_set (err, ERR_INVALID, "--%s: '%s' is not a number such as 2 or a100:2", key,
-                            value);
+        if (uint_parse (count ? count : "1", key->name, 1, 1u << 20, &n, err) < 0 ||
+            (type && !*type))
+            return err_set (err, ERR_INVALID, "--%s: '%s' is not a number such as 2 or a100:2",
+                            key->name, value);
         list = arena_printf (spec->arena, "%s%sgpu%s%s:%llu", list, *list ? "," : "",
                              type ? "." : "", type ? type : "", (unsigned long long)n);
     }
-    part->gres_per = !strcmp (key, "gpus-per-task")   ? PER_TASK
-                     : !strcmp (key, "gpus-per-node") ? PER_NODE
-                                                      : PER_JOB;
-    return list_split (spec, &part->gres, key, list, false, err);
+    part->gres_per = key->per;
+    return list_split (spec, &part->gres, key->name, list, false, err);
 }
 
-/* Keys "mem", "disk" and "gres", with what they are for. ERR_NOT_FOUND: it is none of them. */
-static int set_amount (struct jobspec *spec, struct part *part, const char *key, const char *value,
-                       struct err *err)
+SETTER (set_time)
 {
-    if (!strcmp (key, "gpus") || !strcmp (key, "gpus-per-node") || !strcmp (key, "gpus-per-task"))
-        return set_gpus (spec, part, key, value, err);
-    size_t len = strcspn (key, "-");
-    enum amount_per per = amount_per (key, len);
-    if (key[len] && per == PER_TASK)
-        return ERR_NOT_FOUND;
-    if (len == 3 && !strncmp (key, "mem", 3)) {
-        if (part->mem_mb < 0)
-            part->mem_per = per;
-        return set_memory (&part->mem_mb, key, value, err);
-    }
-    if (len == 4 && !strncmp (key, "disk", 4) && (per == PER_TASK || per == PER_NODE)) {
-        if (part->disk_mb < 0)
-            part->disk_per = per;
-        return set_memory (&part->disk_mb, key, value, err);
-    }
-    if (len == 4 && !strncmp (key, "gres", 4) && per != PER_PROC) {
-        if (part->gres.count)
-            return 0;
-        part->gres_per = per;
-        return list_split (spec, &part->gres, key, value, false, err);
-    }
-    return ERR_NOT_FOUND;
+    time_us t, *slot_at = slot;
+    if (time_parse (value, spec->now, &t, err) < 0)
+        return err_prefix (err, "--%s", key->name);
+    if (*slot_at == TIME_US_NONE)
+        *slot_at = t;
+    return 0;
 }
 
-/* Keys that a component may have. ERR_NOT_FOUND when key is none of them. */
-int jobspec_part_set (struct jobspec *spec, struct part *part, const char *key, const char *value,
-                      struct err *err)
+SETTER (set_delay)
 {
-    if (!strcmp (key, "tasks"))
-        return set_count (&part->tasks, key, value, 1u << 20, err);
-    if (!strcmp (key, "nodes"))
-        return set_count (&part->nodes, key, value, 1u << 20, err);
-    if (!strcmp (key, "tpn"))
-        return set_count (&part->tpn, key, value, 1u << 16, err);
-    if (!strcmp (key, "procs-per-task"))
-        return set_count (&part->procs_per_task, key, value, 1u << 16, err);
-    if (!strcmp (key, "procs-max"))
-        return set_count (&part->procs_max, key, value, 100000000, err);
-    int rc = set_amount (spec, part, key, value, err);
-    if (rc != ERR_NOT_FOUND)
-        return rc;
-    if (!strcmp (key, "swap"))
-        return set_memory (&part->swap_mb, key, value, err);
-    if (!strcmp (key, "time"))
-        return set_walltime (part, value, err);
-    if (!strcmp (key, "offset"))
-        return set_offset (part, value, err);
-    if (!strcmp (key, "features"))
-        return part->features.count ? 0 : list_split (spec, &part->features, key, value, true, err);
-    if (!strcmp (key, "like"))
-        return part->liked.count ? 0 : list_split (spec, &part->liked, key, value, true, err);
-    if (!strcmp (key, "site"))
-        return part->sites.count ? 0 : list_split (spec, &part->sites, key, value, true, err);
-    if (!strcmp (key, "licence"))
-        return part->licences.count ? 0
-                                    : list_split (spec, &part->licences, key, value, false, err);
-    if (!strcmp (key, "partition"))
-        return part->partitions.count ? 0
-                                      : list_split (spec, &part->partitions, key, value, true, err);
-    if (!strcmp (key, "nodeset"))
-        return set_text (spec, &part->nodeset, key, value, err);
-    if (!strcmp (key, "hosts"))
-        return set_text (spec, &part->hosts, key, value, err);
-    if (!strcmp (key, "exclude"))
-        return set_text (spec, &part->exclude, key, value, err);
-    if (!strcmp (key, "node-access"))
-        return set_name (spec, &part->node_access, key, value, err);
-    if (!strcmp (key, "reservation"))
-        return set_name (spec, &part->reservation, key, value, err);
-    if (!strcmp (key, "req"))
-        return set_req (spec, part, value, err);
-    if (!strcmp (key, "trl"))
-        return set_text (spec, &part->trl, key, value, err);
-    if (!strcmp (key, "env"))
-        return jobspec_env_set (spec, part, value, err);
-    if (!strcmp (key, "stage-in"))
-        return jobspec_list_add (spec, &part->stage_in, arena_strdup (spec->arena, value), err);
-    if (!strcmp (key, "stage-out"))
-        return jobspec_list_add (spec, &part->stage_out, arena_strdup (spec->arena, value), err);
-    if (!strcmp (key, "qos"))
-        return set_name (spec, &part->qos, key, value, err);
-    if (!strcmp (key, "class"))
-        return set_name (spec, &part->class, key, value, err);
-    if (!strcmp (key, "output"))
-        return set_file (spec, &part->output, key, value, err);
-    if (!strcmp (key, "error"))
-        return set_file (spec, &part->error, key, value, err);
-    if (!strcmp (key, "script"))
-        return set_text (spec, &part->script_path, key, value, err);
+    (void)spec;
+    duration_us d, *delay = slot;
+    if (duration_parse (value, &d, err) < 0 || d > 3600 * US_PER_S)
+        return err_set (err, ERR_INVALID, "--%s: '%s' is not a duration of at most an hour",
+                        key->name, value);
+    if (*delay < 0)
+        *delay = d;
+    return 0;
+}
+
+SETTER (set_valid)
+{
+    (void)spec, (void)key;
+    duration_us *valid = slot;
+    if (duration_parse (value + (*value == '+'), valid, err) < 0 || *valid < US_PER_S ||
+        *valid > JOB_VALID_MAX_DAYS * INT64_C (86400) * US_PER_S)
+        return err_set (err, ERR_INVALID, "--valid '%s' is no time up to %d days", value,
+                        JOB_VALID_MAX_DAYS);
+    return 0;
+}
+
+SETTER (set_quote)
+{
+    char prefix[8];
+    uint64_t number;
+    if (id_parse (value, prefix, sizeof prefix, &number, NULL) < 0 || strcmp (prefix, "quote") != 0)
+        return err_set (err, ERR_INVALID, "--quote: '%.64s' is not a quote, such as quote.7",
+                        value);
+    return set_text (spec, slot, key, value, err);
+}
+
+SETTER (set_notify)
+{
+    if (strncmp (value, "http://", 7) != 0 && strncmp (value, "https://", 8) != 0)
+        return err_set (err, ERR_INVALID, "--notify: '%s' is no http:// or https:// URL", value);
+    return set_text (spec, slot, key, value, err);
+}
+
+SETTER (set_cost)
+{
+    (void)spec, (void)key;
+    credit_micro c = 0, *most = slot;
+    bool none = strcasecmp (value, "none") == 0;
+    if (!none && credit_parse (value, &c, err) < 0)
+        return err_prefix (err, "--max-cost");
+    if (!none && c <= 0)
+        return err_set (err, ERR_INVALID, "--max-cost: '%s' is not above zero", value);
+    if (*most < 0)
+        *most = c;
+    return 0;
+}
+
+SETTER (set_component)
+{
+    (void)slot, (void)key;
+    return spec->components_closed ? 0 : jobspec_component (spec, value, err);
+}
+
+SETTER (refuse_offset)
+{
+    (void)spec, (void)slot, (void)key, (void)value;
+    return err_set (err, ERR_INVALID, "offset belongs to a component");
+}
+
+#define PART(field) offsetof (struct part, field)
+#define JOB(field) offsetof (struct jobspec, field)
+
+static const struct key part_keys[] = {
+    {"tasks", set_count, PART (tasks), .max = 1u << 20},
+    {"nodes", set_count, PART (nodes), .max = 1u << 20},
+    {"tpn", set_count, PART (tpn), .max = 1u << 16},
+    {"procs-per-task", set_count, PART (procs_per_task), .max = 1u << 16},
+    {"procs-max", set_count, PART (procs_max), .max = 100000000},
+    {"mem", set_mem},
+    {"mem-per-proc", set_mem, .per = PER_PROC},
+    {"mem-per-node", set_mem, .per = PER_NODE},
+    {"mem-per-job", set_mem, .per = PER_JOB},
+    {"swap", set_memory, PART (swap_mb)},
+    {"disk", set_disk},
+    {"disk-per-node", set_disk, .per = PER_NODE},
+    {"gres", set_gres},
+    {"gres-per-node", set_gres, .per = PER_NODE},
+    {"gres-per-job", set_gres, .per = PER_JOB},
+    {"gpus", set_gpus, .per = PER_JOB},
+    {"gpus-per-node", set_gpus, .per = PER_NODE},
+    {"gpus-per-task", set_gpus, .per = PER_TASK},
+    {"time", set_walltime, PART (walltime_us)},
+    {"offset", set_offset},
+    {"features", set_names, PART (features)},
+    {"like", set_names, PART (liked)},
+    {"site", set_names, PART (sites)},
+    {"licence", set_list, PART (licences)},
+    {"partition", set_names, PART (partitions)},
+    {"nodeset", set_text, PART (nodeset)},
+    {"hosts", set_text, PART (hosts)},
+    {"exclude", set_text, PART (exclude)},
+    {"node-access", set_name, PART (node_access)},
+    {"reservation", set_name, PART (reservation)},
+    {"req", set_req},
+    {"trl", set_text, PART (trl)},
+    {"env", set_env},
+    {"stage-in", set_one_more, PART (stage_in)},
+    {"stage-out", set_one_more, PART (stage_out)},
+    {"qos", set_name, PART (qos)},
+    {"class", set_name, PART (class)},
+    {"output", set_file, PART (output)},
+    {"error", set_file, PART (error)},
+    {"script", set_text, PART (script_path)},
+    {0},
+};
+
+static const struct key job_keys[] = {
+    {"account", set_name, JOB (account)},
+    {"name", set_name, JOB (name)},
+    {"after", set_time, JOB (after)},
+    {"deadline", set_time, JOB (deadline)},
+    {"start-by", set_time, JOB (start_by)},
+    {"valid", set_valid, JOB (valid)},
+    {"prefer", set_word, JOB (prefer), .word = {"earliest", "cheapest"}},
+    {"quote", set_quote, JOB (quote)},
+    {"depend", set_text, JOB (depend)},
+    {"flags", set_text, JOB (flags)},
+    {"hold", set_flag, JOB (held)},
+    {"array", set_text, JOB (array)},
+    {"env-all", set_flag, JOB (env_all)},
+    {"max-cost", set_cost, JOB (cost_max)},
+    {"retries", set_count, JOB (retries), .max = 100},
+    {"retry-on", set_text, JOB (retry_on)},
+    {"retry-delay", set_delay, JOB (retry_delay_us)},
+    {"on-site-loss", set_word, JOB (on_site_loss), .word = {"report", "resubmit"}},
+    {"notify", set_notify, JOB (notify)},
+    {"component", set_component},
+    {"offset", refuse_offset},
+    {0},
+};
+
+static int set_key (struct jobspec *spec, const struct key *keys, void *into, const char *key,
+                    const char *value, struct err *err)
+{
+    for (; keys->name; keys++)
+        if (!strcmp (keys->name, key))
+            return keys->set (spec, (char *)into + keys->at, keys, value, err);
     return err_set (err, ERR_NOT_FOUND, "there is no '%s'", key);
 }
 
-static int set_time (struct jobspec *spec, time_us *slot, const char *key, const char *value,
-                     struct err *err)
+int jobspec_part_set (struct jobspec *spec, struct part *part, const char *key, const char *value,
+                      struct err *err)
 {
-    time_us t;
-    if (time_parse (value, spec->now, &t, err) < 0)
-        return err_prefix (err, "--%s", key);
-    if (*slot == TIME_US_NONE)
-        *slot = t;
-    return 0;
-}
-
-static int set_delay (int64_t *slot, const char *key, const char *value, struct err *err)
-{
-    duration_us d;
-    if (duration_parse (value, &d, err) < 0 || d > 3600 * US_PER_S)
-        return err_set (err, ERR_INVALID, "--%s: '%s' is not a duration of at most an hour", key,
-                        value);
-    if (*slot < 0)
-        *slot = d;
-    return 0;
+    return set_key (spec, part_keys, part, key, value, err);
 }
 
 int jobspec_set (struct jobspec *spec, const char *key, const char *value, struct err *err)
 {
     struct err local;
     err = err ? err : &local;
-    if (!strcmp (key, "account"))
-        return set_name (spec, &spec->account, key, value, err);
-    if (!strcmp (key, "name"))
-        return set_name (spec, &spec->name, key, value, err);
-    if (!strcmp (key, "after"))
-        return set_time (spec, &spec->after, key, value, err);
-    if (!strcmp (key, "deadline"))
-        return set_time (spec, &spec->deadline, key, value, err);
-    if (!strcmp (key, "start-by"))
-        return set_time (spec, &spec->start_by, key, value, err);
-    if (!strcmp (key, "valid")) {
-        if (duration_parse (value + (*value == '+'), &spec->valid, err) < 0 ||
-            spec->valid < US_PER_S || spec->valid > JOB_VALID_MAX_DAYS * INT64_C (86400) * US_PER_S)
-            return err_set (err, ERR_INVALID, "--valid '%s' is no time up to %d days", value,
-                            JOB_VALID_MAX_DAYS);
-        return 0;
-    }
-    if (!strcmp (key, "prefer")) {
-        if (strcmp (value, "earliest") && strcmp (value, "cheapest"))
-            return err_set (err, ERR_INVALID, "--prefer: '%s' is not earliest or cheapest", value);
-        return set_text (spec, &spec->prefer, key, value, err);
-    }
-    if (!strcmp (key, "quote")) {
-        char prefix[8];
-        uint64_t number;
-        if (id_parse (value, prefix, sizeof prefix, &number, NULL) < 0 || strcmp (prefix, "quote"))
-            return err_set (err, ERR_INVALID, "--quote: '%.64s' is not a quote, such as quote.7",
-                            value);
-        return set_text (spec, &spec->quote, key, value, err);
-    }
-    if (!strcmp (key, "depend"))
-        return set_text (spec, &spec->depend, key, value, err);
-    if (!strcmp (key, "flags"))
-        return set_text (spec, &spec->flags, key, value, err);
-    if (!strcmp (key, "hold")) {
-        spec->held = true;
-        return 0;
-    }
-    if (!strcmp (key, "array"))
-        return set_text (spec, &spec->array, key, value, err);
-    if (!strcmp (key, "env-all")) {
-        spec->env_all = true;
-        return 0;
-    }
-    if (!strcmp (key, "max-cost")) {
-        credit_micro c = 0;
-        bool none = strcasecmp (value, "none") == 0;
-        if (!none && credit_parse (value, &c, err) < 0)
-            return err_prefix (err, "--max-cost");
-        if (!none && c <= 0)
-            return err_set (err, ERR_INVALID, "--max-cost: '%s' is not above zero", value);
-        if (spec->cost_max < 0)
-            spec->cost_max = c;
-        return 0;
-    }
-    if (!strcmp (key, "retries"))
-        return set_count (&spec->retries, key, value, 100, err);
-    if (!strcmp (key, "retry-on"))
-        return set_text (spec, &spec->retry_on, key, value, err);
-    if (!strcmp (key, "retry-delay"))
-        return set_delay (&spec->retry_delay_us, key, value, err);
-    if (!strcmp (key, "on-site-loss")) {
-        if (strcmp (value, "report") && strcmp (value, "resubmit"))
-            return err_set (err, ERR_INVALID, "--on-site-loss: '%s' is not report or resubmit",
-                            value);
-        return set_text (spec, &spec->on_site_loss, key, value, err);
-    }
-    if (!strcmp (key, "notify")) {
-        if (strncmp (value, "http://", 7) && strncmp (value, "https://", 8))
-            return err_set (err, ERR_INVALID, "--notify: '%s' is no http:// or https:// URL",
-                            value);
-        return set_text (spec, &spec->notify, key, value, err);
-    }
-    if (!strcmp (key, "component"))
-        return spec->components_closed ? 0 : jobspec_component (spec, value, err);
-    if (!strcmp (key, "offset"))
-        return err_set (err, ERR_INVALID, "offset belongs to a component");
-    return jobspec_part_set (spec, &spec->defaults, key, value, err);
+    int rc = set_key (spec, job_keys, spec, key, value, err);
+    return rc != ERR_NOT_FOUND ? rc : jobspec_part_set (spec, &spec->defaults, key, value, err);
 }
 
 struct part *jobspec_component_add (struct jobspec *spec, const char *name, struct err *err)
