@@ -517,6 +517,21 @@ int place_class (struct place *p, const struct policy *policy, uint32_t class, t
     return rc == 0 ? 0 : err_prefix (err, "CLASSCFG[%.60s]", name);
 }
 
+/* QOSFEATURES: a feature that no node has keeps its jobs waiting until one has. */
+static int qos_apply (struct place *p, const struct policy *policy, uint32_t qos, time_us now,
+                      struct err *err)
+{
+    const char *text = policy_qos (policy, qos)->features;
+    struct features features = {0};
+    int rc = text ? names_to_bits (p->features, text, "", &features, err) : 0;
+
+    if (rc == 0)
+        rc = cluster_qos_set (p->cluster, qos, &features, now, err);
+    return rc == 0
+               ? 0
+               : err_prefix (err, "QOSFEATURES[%.60s]", strtab_name (p->names->tab[CRED_QOS], qos));
+}
+
 int place_apply (struct place *p, const struct policy *policy, const char *topology, time_us now,
                  struct err *err)
 {
@@ -527,6 +542,8 @@ int place_apply (struct place *p, const struct policy *policy, const char *topol
         (void)strtab_intern (p->names->tab[CRED_CLASS], strtab_name (p->class, bit));
     for (uint32_t class = 0; rc == 0 && class < strtab_count (p->names->tab[CRED_CLASS]); class ++)
         rc = place_class (p, policy, class, now, err);
+    for (uint32_t qos = 0; rc == 0 && qos < strtab_count (p->names->tab[CRED_QOS]); qos++)
+        rc = qos_apply (p, policy, qos, now, err);
     if (rc == 0 && policy->nodeset_policy) {
         struct set_words w = {policy->nodeset_policy, policy->nodeset_attribute,
                               policy->nodeset_priority, ""};

@@ -439,6 +439,7 @@ const struct conf_param policy_file_params[] = {
     QOS ("XFTARGET", "XFTARGET"),
     QOS ("TARGETXF", "XFTARGET"),
     QOS ("FLAGS", "QFLAGS"),
+    QOS ("FEATURES", "FEATURES"),
     {0},
 };
 
@@ -510,8 +511,11 @@ int policy_conf_read (struct conf *conf, struct cred_names *names, struct policy
     struct policy *p = policy_create (names);
     struct policy_file file = {.policy = p, .standing = policy_standing_begin (p, conf)};
     partitions_check (conf);
-    struct err step[4] = {0};
+    struct err step[6] = {0};
     conf_table_read (conf, policy_file_params, &file, &step[0]);
+    conf_table_read (conf, policy_older_params, &file, &step[4]);
+    if (policy_older_take (&file, &step[5]) != 0)
+        err_prefix (&step[5], "%s", conf_name (conf));
     conf_table_read (conf, policy_params, p, &step[1]);
     policy_standing_end (file.standing, conf_name (conf), &step[2]);
     threshold_read (&file, p, conf_name (conf), &step[3]);

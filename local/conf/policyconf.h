@@ -14,7 +14,7 @@
 #include "proto/conf/conf.h"
 
 /* Every parameter of a policy: those with a field of struct policy, and those with a form of their own. */
-extern const struct conf_param policy_params[], policy_file_params[];
+extern const struct conf_param policy_params[], policy_file_params[], policy_older_params[];
 /* Maui's that Nui does not have, each with what there is in its place. */
 extern const struct conf_param policy_known_params[];
 

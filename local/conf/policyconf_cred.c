@@ -268,6 +268,33 @@ static int idle_set (struct policy_limits *l, enum limit_kind kind, const char *
     return 0;
 }
 
+/* "JOBQUEUED": jobs that wait. */
+static enum limit_kind older_kind (const char *limit, bool *idle)
+{
+    *idle = strcmp (limit, "JOBQUEUED") == 0;
+    return *idle ? LIMIT_JOB : limit_of (limit);
+}
+
+int policy_limit_check (const char *limit, const char *text, struct err *err)
+{
+    bool idle;
+    int64_t value[LIMIT_LEVELS];
+    enum limit_kind kind = older_kind (limit, &idle);
+    return idle ? amount_parse (kind, text, value, err) : soft_hard_parse (kind, text, value, err);
+}
+
+int policy_default_limit (struct policy *policy, enum cred_kind kind, const char *limit,
+                          const char *text, struct err *err)
+{
+    bool idle;
+    enum limit_kind which = older_kind (limit, &idle);
+    uint32_t id = strtab_intern (policy->names->tab[kind], "DEFAULT");
+    struct policy_limits *l = &policy_cred_edit (policy, kind, id)->limits;
+    if ((idle ? l->idle_mask : l->active_mask) & 1u << which)
+        return 0;
+    return idle ? idle_set (l, which, text, err) : active_set (l, which, text, err);
+}
+
 /* "USER" or "USER:steve" of MAXJOB[USER:steve]. */
 static int cross_other (struct policy *p, enum cred_kind own, const char *index,
                         struct policy_cross *x, struct err *err)
@@ -571,16 +598,31 @@ static int set_qflags (void *target, const struct conf_value *value, struct err 
     return 0;
 }
 
+/* QOSFEATURES[x] wide interactive, QOSCFG[x] FEATURES=wide,interactive; [ANY]: any node. */
+static int set_qos_features (void *target, const struct conf_value *value, struct err *err)
+{
+    struct policy_cred *c = edit (target);
+    (void)err;
+    c->set |= CRED_SET_FEATURES;
+    char *text = arena_strdup (((struct cred_ref *)target)->policy->arena, value->text);
+    for (char *at = text; *(at += strcspn (at, ": \t"));)
+        *at = ',';
+    bool any = strcasecmp (text, "ANY") == 0 || strcasecmp (text, "[ANY]") == 0;
+    c->qos->features = any ? NULL : text;
+    return 0;
+}
+
 int policy_set_qos_parameter (void *target, const struct conf_value *value, struct err *err)
 {
     static const struct {
         const char *key, *attr;
         int (*set) (void *target, const struct conf_value *value, struct err *err);
     } known[] = {
-        {"QOSPRIORITY", "PRIORITY", set_priority},  {"QOSQTWEIGHT", "QTWEIGHT", set_weight},
-        {"QOSXFWEIGHT", "XFWEIGHT", set_weight},    {"QOSQTTARGET", "QTTARGET", set_qt_target},
-        {"QOSTARGETQT", "QTTARGET", set_qt_target}, {"QOSXFTARGET", "XFTARGET", set_xf_target},
-        {"QOSTARGETXF", "XFTARGET", set_xf_target}, {"QOSFLAGS", "QFLAGS", set_qflags},
+        {"QOSPRIORITY", "PRIORITY", set_priority},     {"QOSQTWEIGHT", "QTWEIGHT", set_weight},
+        {"QOSXFWEIGHT", "XFWEIGHT", set_weight},       {"QOSQTTARGET", "QTTARGET", set_qt_target},
+        {"QOSTARGETQT", "QTTARGET", set_qt_target},    {"QOSXFTARGET", "XFTARGET", set_xf_target},
+        {"QOSTARGETXF", "XFTARGET", set_xf_target},    {"QOSFLAGS", "QFLAGS", set_qflags},
+        {"QOSFEATURES", "FEATURES", set_qos_features},
     };
     void *ref;
     int rc = record_of (target, CRED_QOS, value->index ? value->index : "DEFAULT", &ref);
@@ -686,6 +728,7 @@ const struct conf_param policy_qos_attrs[] = {
     ATTR ("QTTARGET", set_qt_target),
     ATTR ("XFTARGET", set_xf_target),
     ATTR ("QFLAGS", set_qflags),
+    ATTR ("FEATURES", set_qos_features),
     LIMITS (GUARD, "OMAX", set_override),
     LIMITS (GUARD, "OMAXI", set_override_idle),
     GUARD ("OMAXJPROC", set_override_job),

@@ -10,6 +10,7 @@ struct policy_file {
     struct standing_file *standing;
     const char *threshold_text; /* read once the type is known */
     uint32_t threshold_line;
+    struct older_limit *older; /* policyconf_older.c; in the policy's arena */
 };
 
 /* What record () gives for USERCFG[x] and its kin: a place, since records may move. */
@@ -37,6 +38,15 @@ int policy_set_qos_parameter (void *target, const struct conf_value *value, stru
 /* "hi:lo,medium" to numbers in the policy's arena. */
 int policy_qos_list (struct policy *policy, const char *text, uint32_t **qos_out,
                      uint32_t *count_out, struct err *err);
+
+/* Is that a limit, or soft,hard, of "JOB", "PROC" … ("JOBQUEUED": of idle jobs)? */
+int policy_limit_check (const char *limit, const char *text, struct err *err);
+/* USERCFG[DEFAULT] MAXJOB=text and its kin, unless the file has said it itself. */
+int policy_default_limit (struct policy *policy, enum cred_kind kind, const char *limit,
+                          const char *text, struct err *err);
+
+/* policyconf_older.c: once USERCFG and its kin are read. */
+int policy_older_take (struct policy_file *file, struct err *err);
 
 /* policyconf_standing.c */
 extern const struct conf_param policy_standing_attrs[];

@@ -60,7 +60,8 @@ static const char for_machineprio[] =
 static const char for_enablemultinodejobs[] =
     "jobs of several nodes and of several requirements always run";
 static const char for_bfminvirtualwalltime[] = "BACKFILLMETRIC and the job's limit decide";
-static const char for_fsenablecappriority[] = "FSTARGET=x^ and FSTARGET=x% are caps";
+static const char for_fsenablecappriority[] =
+    "a target orders jobs; FSTARGET=x^ and FSTARGET=x% are caps, which keep jobs waiting";
 static const char for_fstree[] = "targets are said credential by credential: USERCFG[x] FSTARGET";
 static const char for_grescfg[] = "NODECFG[x] GRES and NODECFG[GLOBAL] GRES say what there is";
 static const char for_attrweight[] = "attributes of jobs have no weight: QOSCFG[x] PRIORITY has";
@@ -73,23 +74,10 @@ static const char for_ignore[] =
     "nui-local looks at all jobs that it is given: CLASSCFG, USERCFG MAXJOB=0 or a hold keeps some from running";
 static const char for_simcomrate[] = "messages between nodes are not simulated";
 
-/* MAXJOBPERUSERPOLICY ON, MAXJOBPERUSERCOUNT 4, SMAXJOBPERUSERCOUNT 2: limits before there was USERCFG. */
-#define LIMIT(limit, per, attr)                                                                    \
-    TOLD ("MAX" limit "PER" per "POLICY", "say " per "CFG[DEFAULT] " attr "=soft,hard"),           \
-        TOLD ("MAX" limit "PER" per, "say " per "CFG[DEFAULT] " attr "=soft,hard"),                \
-        TOLD ("MAX" limit "PER" per "COUNT", "say " per "CFG[DEFAULT] " attr "=soft,hard"),        \
-        TOLD ("SMAX" limit "PER" per "COUNT", "say " per "CFG[DEFAULT] " attr "=soft,hard")
-#define LIMITS_PER(per)                                                                            \
-    LIMIT ("JOB", per, "MAXJOB"), LIMIT ("JOBQUEUED", per, "MAXIJOB"),                             \
-        LIMIT ("PROC", per, "MAXPROC"), LIMIT ("NODE", per, "MAXNODE"),                            \
-        LIMIT ("PS", per, "MAXPS"), LIMIT ("PE", per, "MAXPE"), LIMIT ("WC", per, "MAXWC"),        \
-        LIMIT ("MEM", per, "MAXMEM")
-
 /* clang-format off */
 const struct conf_param policy_known_params[] = {
     {.name = "CLIENTCFG", .type = CONF_RECORD, .attrs = client_attrs, .record = known_record, .flags = CONF_F_TELLS,
      .help = "certificates and the socket's accounts say who asks; there is no shared key"},
-    LIMITS_PER ("USER"), LIMITS_PER ("GROUP"), LIMITS_PER ("ACCOUNT"), LIMITS_PER ("CLASS"), LIMITS_PER ("QOS"),
     TOLD ("SERVERNAME", for_servername), TOLD ("SERVERHOST", for_servername), TOLD ("DEFAULTDOMAIN", for_servername),
     TOLD ("SERVERPORT", for_serverport), TOLD ("MCSOCKETPROTOCOL", for_serverport),
     TOLD ("SERVERMODE", for_servermode), TOLD ("SCHEDCFG", for_servermode),
@@ -107,7 +95,7 @@ const struct conf_param policy_known_params[] = {
     TOLD ("LOGFACILITY", "the log is a file, or standard error for the journal"),
     TOLD ("CHECKPOINTEXPIRATIONTIME", for_checkpointexpirationtime),
     TOLD ("JOBCPURGETIME", for_checkpointexpirationtime),
-    TOLD ("PURGETIME", "JOBPURGETIME says how long a job's directory is kept, HISTORYTIME how long its record"),
+    TOLD ("PURGETIME", "HISTORYTIME says how long a job's record is kept, JOBPURGETIME its directory; a node goes when the resource manager no longer has it"),
     TOLD ("CLIENTMAXCONNECTIONS", "CONNECTIONS and its kin bound the connections"),
     TOLD ("CLIENTMAXPRIMARYRETRY", for_clientmaxprimaryretry),
     TOLD ("CLIENTMAXPRIMARYRETRYTIMEOUT", for_clientmaxprimaryretry),
@@ -161,7 +149,7 @@ const struct conf_param policy_known_params[] = {
     TOLD ("RESOURCELIMITMULTIPLIER", "RESOURCELIMITPOLICY measures against what a job asked for: JOBMAXOVERRUN gives more time"),
     TOLD ("ENFORCERESOURCELIMITS", "RESOURCELIMITPOLICY says it; without it a job is kept to the memory that it asked for"),
     TOLD ("RESCTLPOLICY", "reservations are made by administrators (ADMIN1, ADMIN2) with setres, and by SRCFG"),
-    TOLD ("USECPUTIME", "a job's limit is of wallclock time"),
+    TOLD ("USECPUTIME", "limits are of wallclock time, whatever jobs compute: walltime is what counts of a job's request, cput is told"),
     TOLD ("JOBMAXSTARTTIME", "a job that does not start in time is requeued: STARTGRACE, DEFERSTARTCOUNT"),
     TOLD ("JOBREJECTPOLICY", "a job that can never run is refused at once, or says in checkjob why it waits"),
     TOLD ("JOBCFG", "CLASSCFG[x] DEFAULT.* gives jobs what they do not say"),
@@ -181,10 +169,8 @@ const struct conf_param policy_known_params[] = {
     TOLD ("ATTRWEIGHT", for_attrweight), TOLD ("ATTRATTRWEIGHT", for_attrweight),
     TOLD ("ATTRSTATEWEIGHT", for_attrweight), TOLD ("JOBPRIOF", for_attrweight),
     TOLD ("CREDDISCOUNT", "discounts are the bank's rate cards"),
-   
     TOLD ("USECPRSVNODELIST", "RESERVATIONDEPTH and the list of nodes suffice; promised nodes are never told to others"),
     TOLD ("NODEALLOCMAXPS", "SYSTEMMAXPROCSECONDPERJOB bounds the processor-seconds of a job"),
-    TOLD ("QOSFEATURES", "QOSCFG[x] has no nodes of its own: SRCFG[x] QOSLIST and NODEFEATURES keep some for it"),
     TOLD ("SIMWORKLOADTRACEFILE", for_simworkloadtracefile), TOLD ("SIMRESOURCETRACEFILE", for_simworkloadtracefile),
     TOLD ("SIMJOBSUBMISSIONPOLICY", for_simworkloadtracefile),
     TOLD ("SIMINITIALQUEUEDEPTH", for_simworkloadtracefile), TOLD ("SIMAUTOSHUTDOWN", for_simworkloadtracefile),

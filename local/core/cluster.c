@@ -97,6 +97,7 @@ void cluster_destroy (struct cluster *c)
     free (c->chunk);
     groups_free (c);
     free (c->class_rec);
+    free (c->qos_features);
     free (c->priority_fn);
     free (c->shape);
     free (c->rsv);

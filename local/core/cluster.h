@@ -108,6 +108,9 @@ struct class_spec {
 };
 int cluster_class_set (struct cluster *cluster, uint32_t class, const struct class_spec *spec,
                        time_us now, struct err *err);
+/* QOSFEATURES: each node of this QoS's jobs has all of them, beside what the job asks for; none: any node. */
+int cluster_qos_set (struct cluster *cluster, uint32_t qos, const struct features *features,
+                     time_us now, struct err *err);
 
 /* PRIORITYF, for node_spec.priority_fn: the same function has the same id. */
 int cluster_priority_fn_define (struct cluster *cluster, const struct node_priority *fn,

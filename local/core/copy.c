@@ -104,6 +104,8 @@ int cluster_copy_site (const struct cluster *from, struct cluster *to, time_us n
         if (from->class_rec[k].known)
             rc = cluster_class_set (to, k, &from->class_rec[k].spec, now, err);
     }
+    for (uint32_t q = 0; q < from->qos_features_cap && rc == 0; q++)
+        rc = cluster_qos_set (to, q, &from->qos_features[q], now, err);
     return rc;
 }
 

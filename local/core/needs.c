@@ -38,6 +38,15 @@ static void class_add (const struct cluster *c, const struct class_spec *class,
         out->exclude.word[w] |= class->exclude.word[w];
 }
 
+/* QOSFEATURES: beside what the job asks for. */
+static void qos_add (const struct cluster *c, const uint32_t *cred, struct req *out)
+{
+    if (cred == NULL || cred[CRED_QOS] >= c->qos_features_cap)
+        return;
+    for (uint32_t w = 0; w < FEATURES_MAX / 64; w++)
+        out->features.word[w] |= c->qos_features[cred[CRED_QOS]].word[w];
+}
+
 static bool spans (const struct cluster *c, const uint32_t *cred)
 {
     /* a reservation lies where it lies */
@@ -86,6 +95,7 @@ void needs_resolve (struct cluster *c, const struct req *in, const uint32_t *cre
     memset (needs, 0, sizeof *needs);
     if (class)
         class_add (c, class, cred, out, needs);
+    qos_add (c, cred, out);
     needs->access = sharing_of (c, in, class);
     out->exclusive = in->exclusive || needs->access >= ACCESS_SINGLEJOB;
     out->access = ACCESS_SITE;

@@ -297,6 +297,8 @@ static void qos_inherit (struct policy_cred *own, const struct policy_cred *from
         memcpy (q->ignore_active, d->ignore_active, sizeof q->ignore_active);
         memcpy (q->ignore_idle, d->ignore_idle, sizeof q->ignore_idle);
     }
+    if (!(own->set & CRED_SET_FEATURES))
+        q->features = d->features;
     limits_inherit (&q->override, &d->override);
     for (int l = 0; l < LIMIT_KINDS; l++) {
         uint32_t bit = 1u << l;

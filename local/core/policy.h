@@ -173,6 +173,8 @@ enum qos_flag {
 struct policy_qos {
     uint32_t flags;
     const char *use_reserved;      /* USERESERVED:name; NULL: any reservation */
+    const char *features;          /* QOSFEATURES: "a,b": of every node of its jobs; NULL: any node.
+                                      Text: the shell gives it to the core (cluster_qos_set) */
     double qtweight;               /* added to QUEUETIMEWEIGHT */
     double xfweight;               /* added to XFACTORWEIGHT */
     double qttarget_min;           /* minutes; 0: none */
@@ -235,6 +237,7 @@ enum { /* bits of policy_cred.set: said for this credential itself */
        CRED_SET_QTTARGET = 1 << 6,
        CRED_SET_XFTARGET = 1 << 7,
        CRED_SET_QFLAGS = 1 << 8,
+       CRED_SET_FEATURES = 1 << 9,
        CRED_SET_PLIST = 1 << 16,
        CRED_SET_PDEF = 1 << 17,
 };

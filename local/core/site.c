@@ -58,6 +58,27 @@ int cluster_class_set (struct cluster *c, uint32_t class, const struct class_spe
     return 0;
 }
 
+int cluster_qos_set (struct cluster *c, uint32_t qos, const struct features *features, time_us now,
+                     struct err *err)
+{
+    static const struct features none;
+    uint32_t had = c->qos_features_cap;
+
+    if (qos == CRED_NONE)
+        return err_set (err, ERR_INVALID, "no QoS");
+    event_begin (c, now);
+    if (memcmp (qos < had ? &c->qos_features[qos] : &none, features, sizeof *features) == 0)
+        return 0;
+    if (qos >= had) {
+        c->qos_features =
+            mem_grow (c->qos_features, &c->qos_features_cap, qos + 1, sizeof *c->qos_features);
+        memset (c->qos_features + had, 0, (c->qos_features_cap - had) * sizeof *c->qos_features);
+    }
+    c->qos_features[qos] = *features;
+    needs_changed (c);
+    return 0;
+}
+
 int cluster_priority_fn_define (struct cluster *c, const struct node_priority *fn, uint32_t *id_out,
                                 struct err *err)
 {

@@ -285,7 +285,9 @@ struct cluster {
 
     /* placement: needs.c, sets.c, licence.c */
     struct group_table groups;
-    struct class_rec *class_rec; /* by number of the class */
+    struct class_rec *class_rec;   /* by number of the class */
+    struct features *qos_features; /* by number of the QoS: cluster_qos_set */
+    uint32_t qos_features_cap;
     uint32_t class_cap;
     uint64_t partition_mask;           /* of all nodes */
     struct node_priority *priority_fn; /* id - 1 is its place */

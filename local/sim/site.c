@@ -61,10 +61,18 @@ static bool classes_placed (const struct policy *policy)
     return false;
 }
 
+static bool qos_placed (const struct policy *policy)
+{
+    for (uint32_t i = 0; i < policy->cred_count[CRED_QOS]; i++)
+        if (policy->cred[CRED_QOS][i].qos->features)
+            return true;
+    return false;
+}
+
 bool simsite_needed (const struct nodeconf *nodes, const struct policy *policy)
 {
     return nodes->line_count > 0 || nodes->topology || policy->nodeset_policy ||
-           policy->standing_count > 0 || classes_placed (policy);
+           policy->standing_count > 0 || classes_placed (policy) || qos_placed (policy);
 }
 
 /* --- nodes -------------------------------------------------------------------------------- */

@@ -121,7 +121,7 @@ class More:
             "MAX.NODE": lambda: d.randint(1, 5), "MIN.NODE": lambda: 1, "MAX.PS": lambda: d.randint(2000, 60000),
             "MAX.WCLIMIT": lambda: self.one("1:00:00", "3:00:00"), "MIN.WCLIMIT": lambda: self.one("1:00", "5:00"),
             "DEFAULT.FEATURES": lambda: self.one("red", "blue"), "DEFAULT.NODESET": lambda: self.one("ONEOF:FEATURE:red:blue", "ANYOF:FEATURE:red"),
-            "EXCLUDEFEATURES": lambda: self.one("red", "blue"),
+            "EXCLUDEFEATURES": lambda: self.one("red", "blue"), "FEATURES": lambda: self.one("red", "blue", "red,blue", "ANY"),
             "REQUIREDUSERLIST": lambda: self.some(self.names["USER"]), "REQUIREDGROUPLIST": lambda: self.some(self.names["GROUP"]),
             "REQUIREDACCOUNTLIST": lambda: self.some(self.names["ACCOUNT"]), "REQUIREDQOSLIST": lambda: self.some(("hi", "lo", "DEFAULT")),
             "EXCLUDEUSERLIST": lambda: self.one(*self.names["USER"]), "EXCLUDEGROUPLIST": lambda: self.one(*self.names["GROUP"]),

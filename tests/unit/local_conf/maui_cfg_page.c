@@ -56,13 +56,11 @@ static const char *sentence (const struct conf_param *p)
     return p->why ? p->why : p->help;
 }
 
-static void told (struct page *page)
+static void by_sentence (struct page *page, const struct conf_param *table)
 {
-    strbuf_puts (&page->out, ".SS Parameters of Maui's that Nui does not have\n"
-                             "Taken, and told with what there is in their place.\n");
-    for (const struct conf_param *p = policy_known_params; p->name; p++) {
+    for (const struct conf_param *p = table; p->name; p++) {
         bool first = true;
-        for (const struct conf_param *q = policy_known_params; q < p && first; q++)
+        for (const struct conf_param *q = table; q < p && first; q++)
             first = !sentence (q) || !sentence (p) || strcmp (sentence (q), sentence (p)) != 0;
         if (!sentence (p) || !first)
             continue;
@@ -72,6 +70,18 @@ static void told (struct page *page)
                 strbuf_printf (&page->out, " %s", q->name);
         strbuf_printf (&page->out, "\n%s\n", sentence (p));
     }
+}
+
+static void told (struct page *page)
+{
+    strbuf_puts (&page->out,
+                 ".SS Limits as Maui 3.0 wrote them\n"
+                 "POLICY ON has COUNT kept, and softly SMAX...COUNT. What USERCFG[DEFAULT] and its "
+                 "kin say themselves counts more.\n");
+    by_sentence (page, policy_older_params);
+    strbuf_puts (&page->out, ".SS Parameters of Maui's that Nui does not have\n"
+                             "Taken, and told with what there is in their place.\n");
+    by_sentence (page, policy_known_params);
 }
 
 static void page_make (struct page *page)

@@ -415,6 +415,48 @@ static void test_older_spellings (void **state)
     release (&l);
 }
 
+/* Three parameters for what is one since: POLICY ON, COUNT, and SMAX…COUNT where the limit is soft, too. */
+static void test_older_limits (void **state)
+{
+    (void)state;
+    LOAD (l, "MAXJOBPERUSERPOLICY ON\nMAXJOBPERUSERCOUNT 4\nSMAXJOBPERUSERCOUNT 2\n"
+             "MAXPROCPERGROUPCOUNT 64\nMAXPSPERACCOUNTPOLICY ON\nMAXWCPERACCOUNTCOUNT 2:00:00\n"
+             "MAXWCPERACCOUNTPOLICY ON\nSMAXPEPERCLASSCOUNT 3\nMAXPEPERCLASSPOLICY TRUE\n"
+             "MAXJOBQUEUEDPERUSERPOLICY ON\nMAXJOBQUEUEDPERUSERCOUNT 5\nMAXMEMPERQOS 1G\n"
+             "MAXNODEPERUSERPOLICY ON\nMAXNODEPERUSERCOUNT 9,10\nUSERCFG[DEFAULT] MAXNODE=3\n"
+             "MAXPROCPERUSERPOLICY OFF\nMAXPROCPERUSERCOUNT 1\nMAXPSPERUSERPOLICY ON\n"
+             "MAXPSPERUSERCOUNT 0\nMAXJOBPERQOSPOLICY ON\nMAXJOBPERQOSCOUNT 4,8\n");
+    const struct policy_limits *user = &cred (&l, CRED_USER, "john")->limits;
+    assert_int_equal (user->active_mask, 1u << LIMIT_JOB | 1u << LIMIT_NODE);
+    assert_int_equal (user->active[LIMIT_HARD][LIMIT_JOB], 4);
+    assert_int_equal (user->active[LIMIT_SOFT][LIMIT_JOB], 2);
+    assert_int_equal (user->active[LIMIT_HARD][LIMIT_NODE], 3);
+    assert_int_equal (user->idle_mask, 1u << LIMIT_JOB);
+    assert_int_equal (user->idle[LIMIT_JOB], 5);
+    assert_int_equal (cred (&l, CRED_GROUP, "g")->limits.active_mask, 0);
+    const struct policy_limits *account = &cred (&l, CRED_ACCOUNT, "a")->limits;
+    assert_int_equal (account->active_mask, 1u << LIMIT_WC);
+    assert_int_equal (account->active[LIMIT_SOFT][LIMIT_WC], 7200);
+    const struct policy_limits *class = &cred (&l, CRED_CLASS, "c")->limits;
+    assert_int_equal (class->active[LIMIT_SOFT][LIMIT_PE], 3000000);
+    assert_true (class->active[LIMIT_HARD][LIMIT_PE] == LIMIT_UNLIMITED);
+    assert_int_equal (cred (&l, CRED_QOS, "q")->limits.active[LIMIT_HARD][LIMIT_MEM], 1024);
+    assert_int_equal (cred (&l, CRED_QOS, "q")->limits.active[LIMIT_SOFT][LIMIT_JOB], 4);
+    assert_int_equal (cred (&l, CRED_QOS, "q")->limits.active[LIMIT_HARD][LIMIT_JOB], 8);
+    assert_true (noted (
+        &l,
+        "line 4: MAXPROCPERGROUPCOUNT: has no effect, as in Maui: MAXPROCPERGROUPPOLICY is not ON"));
+    assert_true (noted (&l, "line 5: MAXPSPERACCOUNTPOLICY: has no effect: no COUNT"));
+    assert_true (noted (
+        &l,
+        "line 17: MAXPROCPERUSERCOUNT: has no effect, as in Maui: MAXPROCPERUSERPOLICY is OFF"));
+    release (&l);
+    refused ("MAXJOBPERUSERPOLICY PERHAPS\n", "'PERHAPS' is not ON or OFF");
+    refused ("MAXJOBPERUSERPOLICY ON\nMAXJOBPERUSERCOUNT many\n", "line 2: MAXJOBPERUSERCOUNT");
+    refused ("MAXJOBPERUSERPOLICY ON\nMAXJOBPERUSERCOUNT 2\nSMAXJOBPERUSERCOUNT 4\n",
+             "line 2: MAXJOBPERUSERCOUNT: the soft limit of '4,2' is looser");
+}
+
 /* A bare number is seconds, and that is said: somebody may have thought of minutes. */
 static void test_qttarget_unit (void **state)
 {
@@ -616,6 +658,7 @@ int main (void)
         cmocka_unit_test (test_refused),
         cmocka_unit_test (test_older_spellings),
         cmocka_unit_test (test_resource_limits),
+        cmocka_unit_test (test_older_limits),
         cmocka_unit_test (test_qttarget_unit),
         cmocka_unit_test (test_weeks),
         cmocka_unit_test (test_demo),

@@ -69,6 +69,7 @@ static const struct {
     {"QOSXFTARGET", {"2", "3.5", "10", "1.25"}},
     {"QOSTARGETXF", {"2", "3.5", "10", "1.25"}},
     {"QOSFLAGS", {"NOBF", "RESERVEALWAYS", "IGNALL", "NTR"}},
+    {"QOSFEATURES", {"wide interactive", "[ANY]", "fast", "a,b"}},
 };
 
 /* The rest of SR… take a duration, a number or names. */
