@@ -101,7 +101,7 @@ const struct conf_param policy_known_params[] = {
     TOLD ("CLIENTMAXPRIMARYRETRYTIMEOUT", for_clientmaxprimaryretry),
     TOLD ("DISPLAYFLAGS", "commands have --json and --csv for programs"),
     TOLD ("MAILPROGRAM", for_mailprogram), TOLD ("MAILACTION", for_mailprogram),
-    TOLD ("FEEDBACKPROGRAM", for_mailprogram), TOLD ("NOTIFICATIONINTERVAL", for_mailprogram),
+    TOLD ("FEEDBACKPROGRAM", "a simulation runs no programs"), TOLD ("NOTIFICATIONINTERVAL", for_mailprogram),
     TOLD ("EVENTSERVER", for_mailprogram), TOLD ("GEVENTCFG", for_mailprogram),
     TOLD ("TRAPFUNCTION", for_mailprogram), TOLD ("TRAPJOB", for_mailprogram), TOLD ("TRAPNODE", for_mailprogram),
     TOLD ("TRAPRES", for_mailprogram), TOLD ("MONITOREDJOBS", for_mailprogram),

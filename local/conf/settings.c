@@ -419,6 +419,10 @@ const struct conf_param settings_params[] = {
      .flags = CONF_F_FIXED,
      .initial = "nobody",
      .help = "as whom NOTIFICATIONPROGRAM runs"},
+    {.name = "FEEDBACKPROGRAM",
+     .type = CONF_PATH,
+     .offset = AT (feedback_program),
+     .help = "is run at the end of each job, with its figures"},
     {.name = "NOTIFICATIONURL",
      .type = CONF_STRING,
      .offset = AT (notify_url),
@@ -531,6 +535,15 @@ static int notify_check (struct settings *s, struct err *err)
         s->notify_events = NOTIFY_ALL;
     if (conf_notify_check (s->notify_program, s->notify_account, s->notify_url, err) != 0)
         return err->code;
+    if (s->feedback_program && access (s->feedback_program, X_OK) != 0)
+        return err_set (err, ERR_INVALID, "FEEDBACKPROGRAM %.200s cannot be executed: %s",
+                        s->feedback_program, strerror (errno));
+    if (s->feedback_program &&
+        conf_program_check ("FEEDBACKPROGRAM", s->feedback_program, err) != 0)
+        return err->code;
+    if (s->feedback_program && !getpwnam (s->notify_account))
+        return err_set (err, ERR_INVALID, "NOTIFICATIONACCOUNT %.60s: there is no such account",
+                        s->notify_account);
     if (s->checkpoint_hook && conf_program_check ("CHECKPOINTHOOK", s->checkpoint_hook, err) != 0)
         return err->code;
     if (s->checkpoint_account && !getpwnam (s->checkpoint_account))

@@ -197,12 +197,13 @@ struct settings {
     struct settings_am am;       /* AMCFG */
     duration_us bank_patience;   /* BANKPATIENCE: PREPARE says NO after this without an answer */
     bool cgroups;
-    const char *notify_program;  /* NOTIFICATIONPROGRAM; NULL: none */
-    const char *notify_account;  /* NOTIFICATIONACCOUNT: it runs as that */
-    const char *notify_url;      /* NOTIFICATIONURL; NULL: none */
-    unsigned notify_events;      /* NOTIFICATIONEVENTS: enum notify_event; none in the file: all */
-    const char *stat_dir;        /* STATDIR; NULL: stats in the state directory */
-    duration_us job_purge;       /* JOBPURGETIME: ended jobs are forgotten after this */
+    const char *notify_program;   /* NOTIFICATIONPROGRAM; NULL: none */
+    const char *notify_account;   /* NOTIFICATIONACCOUNT: it runs as that */
+    const char *feedback_program; /* FEEDBACKPROGRAM; NULL: none. It runs as notify_account */
+    const char *notify_url;       /* NOTIFICATIONURL; NULL: none */
+    unsigned notify_events;       /* NOTIFICATIONEVENTS: enum notify_event; none in the file: all */
+    const char *stat_dir;         /* STATDIR; NULL: stats in the state directory */
+    duration_us job_purge;        /* JOBPURGETIME: ended jobs are forgotten after this */
     duration_us history_time;    /* HISTORYTIME: and their history after this; TIME_US_MAX: never */
     struct settings_stage stage; /* STAGE… */
     const char *checkpoint_hook; /* CHECKPOINTHOOK; NULL: none */

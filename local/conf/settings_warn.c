@@ -207,6 +207,10 @@ static void meaning_check (const struct attribute *a, void *arg)
          "is here how long the directory of a job that has ended is kept, its output in it", false},
         {"STATDIR", "is below the folder of this file unless it begins with /", true},
         {"LOGFILE", "is below the folder of this file unless it begins with /", true},
+        {"FEEDBACKPROGRAM",
+         "gets what Maui gives it; its account is NOTIFICATIONACCOUNT, and 0 stands for memory that "
+         "was used and for the greatest load",
+         false},
         {"NOTIFICATIONPROGRAM",
          "gets the event, its object and a sentence as arguments (nui-local(8))", false},
     };

@@ -92,6 +92,7 @@ struct svc {
     struct forecast *forecast; /* start-time estimates */
     struct statdir *statdir;
     struct notify *notify;
+    struct feedback *feedback;
     struct contact *contact;      /* NULL: no metascheduler */
     struct named *named;          /* likewise: grid/named.c */
     struct purge *purge;          /* NULL until the first poll */
@@ -162,11 +163,12 @@ struct svc_listener {
     (rc) = (*l_)->event args
 
 extern const struct svc_listener charge_listener, contact_listener, deferral_listener,
-    evict_listener, exceed_listener, fairshare_listener, follow_listener, forecast_listener,
-    forecast_record_listener, history_listener, job_info_listener, links_listener, mirror_listener,
-    mode_listener, native_listener, notify_listener, output_listener, purge_listener,
-    replay_listener, stray_listener, resv_charge_listener, resv_listener, rm_events_listener,
-    staging_listener, stageout_listener, statdir_listener, stats_listener, usage_listener;
+    evict_listener, exceed_listener, fairshare_listener, feedback_listener, follow_listener,
+    forecast_listener, forecast_record_listener, history_listener, job_info_listener,
+    links_listener, mirror_listener, mode_listener, native_listener, notify_listener,
+    output_listener, purge_listener, replay_listener, stray_listener, resv_charge_listener,
+    resv_listener, rm_events_listener, staging_listener, stageout_listener, statdir_listener,
+    stats_listener, usage_listener;
 
 /* --- what rooms stand on ------------------------------------------------------------------ */
 

@@ -151,7 +151,7 @@ class Hostile(Beside):
         evil.write_text(f"#!/bin/sh\nid -un > {self.job_dir()}/evil.ran\n")
         evil.chmod(0o755)
         keys = [f"{key} {value}" for key, value in (
-            ("NOTIFICATIONPROGRAM", evil), ("CHECKPOINTHOOK", evil), ("SUPERVISE", evil), ("GRIDMAP", evil), ("ADMIN1", "bob"),
+            ("NOTIFICATIONPROGRAM", evil), ("FEEDBACKPROGRAM", evil), ("CHECKPOINTHOOK", evil), ("SUPERVISE", evil), ("GRIDMAP", evil), ("ADMIN1", "bob"),
             ("ADMIN2", "bob"), ("ADMIN3", "bob"), ("BANK", "127.0.0.1:1"), ("META", "127.0.0.1:1"), ("METAGROUP", "evil"), ("GRIDCFG[evil]", "MAXPROC=9"),
             ("PEERCAP[evil]", "HOLDS=9"),
             ("NOTIFICATIONACCOUNT", "root"), ("CHECKPOINTACCOUNT", "root"), ("NOTIFICATIONURL", "http://127.0.0.1:1/"),

@@ -396,6 +396,34 @@ class Exceeds(SiteCase):
         wait_for("its end", lambda: self.job(site, ident)["state"] == "Completed", 60, site.log)
         self.assertEqual(len(site.logged("job_exceeds")), 1)
 
+    def test_feedback(self):
+        """FEEDBACKPROGRAM: each job that ran, once, with Maui's sixteen arguments; what fails is not repeated, a job that waits
+        for the daemon to be there again is told then, and one that never ran is not."""
+        told, program = self.state / "feedback.heard", self.state / "fb"
+        told.touch()
+        told.chmod(0o666)
+        program.write_text(f"#!/bin/sh\necho \"$#|$*|$(id -un)\" >> {told}\nexit 3\n")
+        program.chmod(0o755)
+        site, first = self.limited("feedback", "MEM:ALWAYS:NOTIFY", "#!/bin/sh\nexit 0\n", more=f"FEEDBACKPROGRAM {program}\n")
+        lines = lambda: told.read_text().splitlines()
+        wait_for("the first to be told", lambda: len(lines()) == 1 and site.logged("feedback", "program_failed"), 60, site.log)
+        user = layout.account_of("alice")
+        self.assertRegex(lines()[0], rf"^16\|{first} {user} NONE Completed DEFAULT \d{{10}} \d{{10}} \d{{10}} 1\.\d\d 3600 1 50 \d+\.\d\d "
+                                     r"0 0 0\|nobody$")
+        held = self.ok(site, "msub", "-h", "-l", "nodes=1,walltime=60", self.state / "feedback.sh", account=user).strip()
+        self.ok(site, "canceljob", held, account=user)
+        gate = self.state / "feedback.gate"
+        script = self.state / "gated.sh"
+        script.write_text(f"#!/bin/sh\nwhile [ ! -e {gate} ]; do sleep .1; done\n")
+        script.chmod(0o755)
+        second = self.ok(site, "msub", "-l", "nodes=1,walltime=60", script, account=user).strip()
+        wait_for("the second to run", lambda: self.job(site, second)["state"] == "Running", 60, site.log)
+        site.process.kill()
+        gate.touch()
+        site.start()
+        wait_for("the second to be told", lambda: len(lines()) >= 2, 60, site.log)
+        self.assertEqual([line.split("|")[1].split()[0] for line in lines()], [first, second])
+
     def test_within(self):
         """What it asked for it may use."""
         site, ident = self.limited("within", "MEM:ALWAYS:CANCEL PROC:ALWAYS:CANCEL", self.hungry("within"), "-l", "pmem=500mb")

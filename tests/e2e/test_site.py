@@ -212,7 +212,7 @@ class Rights(Shared):
         site.start()
         evil = self.script("evil", f"#!/bin/sh\nid > {self.shared}/who\n")
         before = self.ok(site, "showconfig")
-        for key, value in (("NOTIFICATIONPROGRAM", evil), ("CHECKPOINTHOOK", evil), ("SUPERVISE", evil), ("GRIDMAP", evil),
+        for key, value in (("NOTIFICATIONPROGRAM", evil), ("FEEDBACKPROGRAM", evil), ("CHECKPOINTHOOK", evil), ("SUPERVISE", evil), ("GRIDMAP", evil),
                            ("ADMIN1", "bob"), ("ADMIN3", "bob"), ("BANK", "127.0.0.1:1"), ("META", "127.0.0.1:1"),
                            ("GRIDCFG[evil]", "MAXPROC=9"), ("PEERCAP[evil]", "HOLDS=9"),
                            ("NOTIFICATIONACCOUNT", "root"), ("NOTIFICATIONURL", "http://127.0.0.1:1/"),
