@@ -11,6 +11,7 @@ from contextlib import closing
 
 from fixture import SAMPLES, GridCase, layout, main, wait_for
 from shelf import SIZE, Shelf
+from test_scripts import MPI, mpi_missing
 
 from grid import slurm as real
 
@@ -243,6 +244,27 @@ class SlurmCase(SlurmGrid):
         lines = [dict(w.split("=", 1) for w in line.split() if "=" in w)
                  for line in self.rm.scontrol("show", "reservations", "-o").splitlines()]
         return {words["ReservationName"]: words for words in lines if "ReservationName" in words}
+
+    def test_tasks_by_run_and_by_an_mpi(self):
+        """nui run is Slurm's srun there, and mpiexec finds Slurm's places: a process for each task, on its nodes."""
+        program = self.job_dir() / "nui"
+        shutil.copy(self.grid.programs["nui"], program)
+        script = self.job_dir() / "tasks.sh"
+        script.write_text(f"""#!/bin/sh
+#SBATCH --output=tasks.out --ntasks-per-node=2
+{program} run -l sh -c 'echo "$SLURM_PROCID of $SLURM_NTASKS on $SLURMD_NODENAME"' | sort
+{program} run -n 2 sh -c 'exit $((3 * SLURM_PROCID))' 2> /dev/null
+echo "code $?"
+""" + (MPI.split("\n", 2)[2] if not mpi_missing() else ""))
+        ident = self.grid.submit("alice", "-A", "phys", "--site", "alpha", "-t", "5:00", "-n", 4,
+                                 script)
+        self.wait_state(ident, ("Completed", "Failed"), seconds=120)
+        lines = self.nui("alice", "output", ident).stdout.splitlines()
+        nodes = {line.split()[-1] for line in lines[:4]}
+        self.assertEqual([line.split(" on ")[0] for line in lines[:4]], [f"{i}: {i} of 4" for i in range(4)], lines)
+        self.assertEqual((len(nodes), lines[4]), (2, "code 3"))
+        if not mpi_missing():
+            self.assertEqual(sorted(lines[5:]), [f"{i} 4 6" for i in range(4)])
 
     def test_coallocated_with_an_embedded_site(self):
         """beta is full for half a minute, so that both parts are reserved: Slurm keeps alpha's nodes, too, from
