@@ -1,10 +1,12 @@
 """The README's session with one cluster, typed line by line by somebody who has nothing: what it shows is what comes."""
 import os
+import pty
 import re
 import signal
 import subprocess
 import tempfile
 import unittest
+from contextlib import suppress
 from pathlib import Path
 
 from fixture import BUILD, ROOT, become, layout, main
@@ -53,6 +55,50 @@ class OneCluster(unittest.TestCase):
             self.assertEqual(len(found), len(session()) + 1, said)
             for (command, wanted), printed in zip(session(), found):
                 self.assertEqual(printed.splitlines(), wanted, f"$ {command}\n{said}")
+
+    def init(self, place, *options, answers=None):
+        """(exit code, what it said), asked on a terminal where there are answers."""
+        command = [BUILD / "nui-local", "--init", *options, place]
+        if answers is None:
+            done = subprocess.run(command, text=True, capture_output=True)
+            return done.returncode, done.stdout + done.stderr
+        ours, theirs = pty.openpty()
+        child = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        os.write(ours, "".join(f"{answer}\n" for answer in answers).encode())
+        said = b""
+        with suppress(OSError):  # its end is an error to a terminal
+            while piece := os.read(ours, 4096):
+                said += piece
+        os.close(ours)
+        return child.wait(), said.decode().replace("\r", "")
+
+    def test_first_configuration(self):
+        """What it writes is good, also with its examples in force; it asks on a terminal, and overwrites nothing."""
+        with tempfile.TemporaryDirectory(prefix="nui-e2e-") as home:
+            asked = Path(home, "asked")
+            code, said = self.init(asked, answers=["box", "", "3G"])
+            procs = os.sysconf("SC_NPROCESSORS_ONLN")
+            self.assertEqual(code, 0, said)
+            self.assertIn("The name of this machine in listings [", said)
+            self.assertIn(f"maui.cfg: box with {procs} processor", said)
+            text = (asked / "maui.cfg").read_text()
+            self.assertIn(f"NODECFG[box] PROCS={procs} MEM=3G\n", text)
+            examples = text.split("in force:")[1]
+            (asked / "all.cfg").write_text(text + re.sub(r"^# (\S+ .*?)(  .*)?$", r"\1", examples, flags=re.M))
+            for name in ("maui.cfg", "all.cfg"):
+                done = subprocess.run([BUILD / "nui-local", "--config", asked / name, "--check"], text=True, capture_output=True)
+                self.assertEqual((done.returncode, done.stdout.strip()), (0, f"nui-local: {asked / name} is good"), done.stderr)
+            self.assertIn("FSPOLICY DEDICATEDPS\n", (asked / "all.cfg").read_text().split("in force:")[2 - 1])
+            again = self.init(asked, "--procs", "2")
+            self.assertEqual(again, (1, f"nui-local: {asked}/maui.cfg: File exists\n"))
+            self.assertEqual((asked / "maui.cfg").read_text(), text)
+            for options, why in ((("--procs", "none"), "'none' is no number of processors"),
+                                 (("--memory", "much"), "much"), (("--node", "a b"), "a b")):
+                code, said = self.init(Path(home, "wrong"), *options)
+                self.assertEqual((code, len(said.splitlines())), (1, 1), said)
+                self.assertIn(why, said)
+            self.assertFalse(Path(home, "wrong").exists())
 
 
 if __name__ == "__main__":
