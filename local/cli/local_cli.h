@@ -200,7 +200,6 @@ int param_change (struct cli_context *ctx, const char *command, const char *site
 /* --- more.c ------------------------------------------------------------------------------- */
 
 extern const struct cli_command showhold_command;
-extern const struct cli_command run_command;
 extern const struct cli_command setdeadline_command;
 extern const struct cli_command mrsvctl_command;
 /* Makes the reservation that was described, and prints what came of it, for setres and mrsvctl -c. */

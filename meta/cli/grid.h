@@ -46,6 +46,7 @@ extern const struct cli_command restage_command;
 extern const struct cli_command licences_command;
 extern const struct cli_command sites_command;
 extern const struct cli_command whoami_command;
+extern const struct cli_command run_command;
 
 /* Follows a job on stdout until it has ended; its final state in *state_out. */
 int grid_watch (struct cli_context *ctx, const char *command, const char *grid_job_id,

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "local/cli/local_cli.h"
+#include "meta/cli/grid.h"
 #include "proto/base/mem.h"
 #include "proto/base/strbuf.h"
 
@@ -361,7 +361,7 @@ static int run_run (struct cli_context *ctx, int argc, char **argv)
 
 const struct cli_command run_command = {
     .name = "run",
-    .group = CLI_CLUSTER,
+    .group = CLI_USERS,
     .summary = "starts a program as the tasks of a job, from its script",
     .run = run_run,
     .options = run_options,
