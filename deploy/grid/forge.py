@@ -53,14 +53,14 @@ class Forge:
                              stdout=subprocess.PIPE, check=True).stdout
         return self.contract.common.Envelope(body=body, signature=signature, chain=[der])
 
-    def channel(self, daemon, kind, name):
-        """A TLS channel to a daemon as kind/name, e.g. as the metascheduler."""
+    def channel(self, daemon, kind, name, options=()):
+        """A TLS channel to a daemon as kind/name, e.g. as the metascheduler; options are grpc's."""
         import grpc
         mine = self.grid.layout.id_dir(kind, name)
         credentials = grpc.ssl_channel_credentials(
             (self.grid.layout.ca / "ca.pem").read_bytes(), (mine / "key.pem").read_bytes(),
             (mine / "cert.pem").read_bytes())
-        return grpc.secure_channel(f"localhost:{self.grid.ports[daemon]}", credentials)
+        return grpc.secure_channel(f"localhost:{self.grid.ports[daemon]}", credentials, options)
 
     def call(self, channel, service, method, request, reply_class, seconds=10):
         """One unary call. Raises grpc.RpcError with the status."""

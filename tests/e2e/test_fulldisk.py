@@ -6,6 +6,7 @@ import subprocess
 import unittest
 
 from fixture import GridCase, layout, main, wait_for
+from smalldisk import fill, small_disk
 
 
 @unittest.skipIf(os.geteuid() != 0, "needs to be root: a file system is mounted")
@@ -14,21 +15,11 @@ class FullDisk(GridCase):
         """What is there, on a file system of its own; skips where none can be mounted."""
         kept = where.with_name(where.name + ".kept")
         subprocess.run(["cp", "-a", where, kept], check=True)
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "none", where], capture_output=True)
-        if done.returncode:
+        if not small_disk(where, size, 0o700):
             self.skipTest("no file system can be mounted here")
         self.addClassCleanup(subprocess.run, ["umount", "-l", where], check=True)
         subprocess.run(["cp", "-a", f"{kept}/.", where], check=True)
         shutil.rmtree(kept)
-
-    def fill(self, where):
-        """All of it, but for what somebody else takes meanwhile."""
-        with open(where / "filler", "ab", buffering=0) as out:
-            while shutil.disk_usage(where).free:
-                try:
-                    os.posix_fallocate(out.fileno(), 0, os.fstat(out.fileno()).st_size + shutil.disk_usage(where).free)
-                except OSError:
-                    break
 
     def submit_refused(self):
         done = self.grid.nui("alice", "submit", "-A", "phys", "-t", "1:00", "-n", 1, self.gated_script("refused"))
@@ -46,7 +37,7 @@ class FullDisk(GridCase):
             self.wait_state(ident, ("Running",))
 
         def full():
-            self.fill(where)
+            fill(where)
             return "disk_full" in meta.log.read_text() and shutil.disk_usage(where).free == 0
         wait_for("the disk to be full", full, 60, meta.log)
         wait_for("new work to be refused", self.submit_refused, 60, meta.log)
@@ -81,7 +72,7 @@ class FullDisk(GridCase):
         pid = bank.pid()
 
         def refused():
-            self.fill(where)
+            fill(where)
             done = self.grid.nui(layout.AGENCY, "deposit", "-A", "phys", 1)
             return done.returncode and done.stderr
         said = wait_for("a deposit to be refused", refused, 60, bank.log)

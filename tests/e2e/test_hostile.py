@@ -15,6 +15,8 @@ from beside import ADMIN, Beside
 from fixture import layout, main, wait_for
 
 SILENT = 1100  # more than all the places that a daemon has
+UNREAD = 40, 8  # connections, and calls on each, whose answers are not read
+UNREAD_EACH = 24 << 20  # bytes that may wait for one user (rpcserver.h)
 # A call on a site's own socket, as the account that this runs as: the request on stdin.
 AS_ACCOUNT = """
 import sys, grpc
@@ -56,6 +58,41 @@ class Hostile(Beside):
         self.beside(attack)
         self.assertIn("rpc refused peer=\"unknown\" from=\"address 127.0.0.1\"",
                       self.grid.daemons["alpha"].log.read_text())
+
+    def test_answers_that_nobody_reads(self):
+        """alice asks for her job's output again and again, and reads none of it: seen, all of it waited in the daemon's
+        memory. What waits for her is bounded, whoever asks beyond that is refused and told why, and bob is not."""
+        local = self.forge.contract.local
+        mine = self.submit_here("alice", self.signed("alice", b"#!/bin/sh\nhead -c 4000000 /dev/zero\n"))
+        self.wait_here("alice", mine, "Completed")
+        connections, calls = UNREAD
+        taken, over = [], []
+
+        @contextlib.contextmanager
+        def attack():
+            # each of its own connection; of an answer next to nothing is taken off the daemon's hands
+            options = (("grpc.use_local_subchannel_pool", 1), ("grpc.http2.lookahead_bytes", 1024), ("grpc.http2.bdp_probe", 0))
+            with contextlib.ExitStack() as opened:
+                asked = []
+                for _ in range(connections):
+                    channel = opened.enter_context(self.forge.channel("alpha", "user", "alice", options))
+                    stub = channel.unary_stream("/nui.local.v1.Local/Output", request_serializer=lambda m: m.SerializeToString(),
+                                                response_deserializer=bytes)
+                    asked += [stub(local.OutputRequest(job_id=mine), timeout=600) for _ in range(calls)]
+
+                def refused():
+                    return [call.details() for call in asked if not call.is_active()]
+                # an answer of which something waits has a quarter of a MiB there, and stops
+                wait_for("what is too much to be refused",
+                         lambda: (len(asked) - len(refused())) << 18 <= UNREAD_EACH + (4 << 20), 60, self.grid.daemons["alpha"].log)
+                yield
+                taken.append(len(asked) - len(refused()))
+                over.extend(refused())
+        self.beside(attack)
+        self.assertGreater(taken[-1], UNREAD_EACH >> 20)  # most of her share was hers
+        self.assertEqual(set(over), {"too many bytes of answers wait to be read: read them first"})
+        self.assertRegex(self.grid.daemons["alpha"].log.read_text(),
+                         r'rpc refused peer="[^"]*user/alice".*answers that it does not read')
 
     def test_a_host_list_of_a_million(self):
         envelope = self.signed("alice", b"#!/bin/sh\n", change=lambda job: setattr(job.components[0], "hosts",

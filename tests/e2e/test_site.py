@@ -8,6 +8,7 @@ import unittest
 
 from fixture import main
 from onesite import SiteCase, layout, wait_for
+from smalldisk import small_disk
 
 
 class Shared(SiteCase):
@@ -128,13 +129,6 @@ class Mistakes(Shared):
             self.assertEqual(job["reason_code"], "BadJob", job)
             self.assertIn(says, job["reason"])
             self.assertFalse(site.logged("start_failed", ident))
-
-
-def small_disk(where, size):
-    """A file system of its own; False where none can be mounted."""
-    where.mkdir(mode=0o711)
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0711", "none", str(where)], capture_output=True)
-    return done.returncode == 0
 
 
 @unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs run as other accounts")
