@@ -9,5 +9,8 @@
 
 void cli_completion_bash (const struct cli_command *const *const *tables,
                           const struct cli_command *const *links, struct strbuf *out);
+void cli_completion_zsh (const struct cli_command *const *const *tables,
+                         const struct cli_command *const *links, struct strbuf *out);
+void cli_completion_fish (const struct cli_command *const *const *tables, struct strbuf *out);
 
 #endif

@@ -111,7 +111,7 @@ static int print_overview (const struct cli_command *const *const *tables)
                 list_group (tables, (*c)->group, &out);
     strbuf_puts (&out, "\nAbout nui itself\n"
                        "  help           this list, or the help of one command: nui help COMMAND\n"
-                       "  completion     nui completion bash: completion for the shell\n"
+                       "  completion     nui completion bash|zsh|fish: completion for the shell\n"
                        "  --version      print the version\n");
     strbuf_puts (&out, common_help);
     int rc = cli_output (&out);
@@ -176,11 +176,15 @@ static int run_completion (const struct cli_command *const *const *tables,
     struct strbuf out = STRBUF_INIT;
     if (argc == 2 && strcmp (argv[1], "bash") == 0) {
         cli_completion_bash (tables, links, &out);
+    } else if (argc == 2 && strcmp (argv[1], "zsh") == 0) {
+        cli_completion_zsh (tables, links, &out);
+    } else if (argc == 2 && strcmp (argv[1], "fish") == 0) {
+        cli_completion_fish (tables, &out);
     } else if (argc == 2 && strcmp (argv[1], "links") == 0) {
         for (const struct cli_command *const *c = links; c && *c; c++)
             strbuf_printf (&out, "%s\n", (*c)->name);
     } else {
-        return cli_usage ("completion", "say 'bash' or 'links'");
+        return cli_usage ("completion", "say 'bash', 'zsh', 'fish' or 'links'");
     }
     int rc = cli_output (&out);
     strbuf_free (&out);

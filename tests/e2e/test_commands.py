@@ -5,8 +5,11 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
+import tempfile
 import unittest
+from pathlib import Path
 
 from fixture import BUILD, main
 from onesite import ROOT, SiteCase, layout
@@ -75,6 +78,35 @@ class Options(unittest.TestCase):
                 self.assertIsNotNone(line, "completion lacks the command")
                 self.assertEqual(set(line[1].split()) - COMMON, named, "completion's options")
                 self.assertTrue(COMMON <= set(line[1].split()))
+
+    def test_the_shells_complete(self):
+        """bash, zsh and fish themselves offer commands, options, and the jobs, accounts and sites that nui lists."""
+        with tempfile.TemporaryDirectory(prefix="nui-e2e-") as home:
+            fake = Path(home, "nui")
+            fake.write_text("#!/bin/sh\ncase $1 in jobs) echo grid.7,x ;; showq) echo alpha.3,x ;; balance) echo phys,1 ;; "
+                            "sites) echo beta,Up ;; esac\n")
+            fake.chmod(0o755)
+            asked = {"sta": ["status"], "status --": ["--json"], "status ": ["grid.7"], "checkjob ": ["alpha.3"],
+                     "submit --account p": ["phys"], "submit --site ": ["beta"]}
+            ways = {"bash": 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _nui; printf "%s\\n" "${COMPREPLY[@]}"',
+                    "zsh": 'source "$1"; shift; emulate ksh; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _nui; '
+                           'printf "%s\\n" "${COMPREPLY[@]}"',
+                    "fish": 'source $argv[1]; complete -C $argv[2]'}
+            for shell, way in ways.items():
+                if not shutil.which(shell):
+                    continue
+                script = Path(home, shell)
+                script.write_text(nui("completion", shell))
+                for typed, offered in asked.items():
+                    with self.subTest(shell=shell, typed=typed):
+                        words = ["nui", *typed.split(" ")]
+                        command = [shell, "-c", way, script, f"nui {typed}"] if shell == "fish" else [shell, "-c", way, shell, script, *words]
+                        done = subprocess.run(command, capture_output=True, text=True, timeout=60,
+                                              env={"PATH": f"{home}:/usr/bin:/bin", "HOME": home})
+                        got = [line.split("\t")[0] for line in done.stdout.splitlines()]
+                        self.assertTrue(set(offered) <= set(got), f"{got} {done.stderr}")
+                        if typed == "sta" and shell != "zsh":  # which sifts by itself
+                            self.assertEqual({w for w in got if not w.startswith("sta")}, set())
 
     def test_links(self):
         """Maui's names are links; each of them is a command of the group, and the other way round."""
