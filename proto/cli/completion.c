@@ -192,6 +192,10 @@ void cli_completion_fish (const struct cli_command *const *const *tables, struct
             fish_after (operands[i].after, out);
             strbuf_printf (out, " -f -a '(__nui_list %s)'\n", operands[i].by);
         }
-    strbuf_puts (out, "complete -c nui -l account -s A -x -a '(__nui_list balance)'\n"
-                      "complete -c nui -l site -x -a '(__nui_list sites)'\n");
+    static const struct listed fish_values[] = {{"-l account -s A", "balance"},
+                                                {"-l site", "sites"}};
+    for (size_t i = 0; i < sizeof fish_values / sizeof *fish_values; i++)
+        if (has_command (tables, fish_values[i].by))
+            strbuf_printf (out, "complete -c nui %s -x -a '(__nui_list %s)'\n",
+                           fish_values[i].after, fish_values[i].by);
 }

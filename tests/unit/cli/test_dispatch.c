@@ -96,7 +96,7 @@ static void refuses_with_a_hint (void **state)
         {"nui squeue", "there is no squeue here: nui jobs, on a cluster nui showq\n"},
         {"nui --jsn jobs", "unknown option --jsn, did you mean --json?"},
         {"nui --config", "a file is missing after --config"},
-        {"nui completion zsh", "say 'bash'"},
+        {"nui completion csh", "say 'bash'"},
         {"nui jobs --bad", "nui jobs: unknown option --bad"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -116,8 +116,13 @@ static void completion (void **state)
                      "--stage-in --stage-out' ;;");
     assert_contains (captured[0], "-W 'help completion jobs submit showq'");
     assert_contains (captured[0], "complete -o filenames -F _nui nui showq\n");
-    assert_contains (captured[0], "nui jobs --csv");
-    assert_null (strstr (captured[0], "nui balance"));
+    assert_contains (captured[0], "_nui_list jobs");
+    assert_null (strstr (captured[0], "_nui_list balance"));
+    assert_int_equal (call ("nui completion fish"), 0);
+    assert_contains (captured[0],
+                     "complete -c nui -n '__fish_seen_subcommand_from submit' -l walltime\n");
+    assert_contains (captured[0], "__nui_list jobs");
+    assert_null (strstr (captured[0], "__nui_list balance"));
     assert_int_equal (call ("nui completion links"), 0);
     assert_string_equal (captured[0], "showq\n");
 }
