@@ -108,9 +108,7 @@ static struct ledger_alloc *share_arrive (struct ledger_view *view, struct journ
     fresh->granted = fresh->posted = share->amount;
     fresh->grant_id = share->alloc->grant_id;
     fresh->split_from = req->kind == LEDGER_SPLIT ? share->alloc->id : 0;
-    fresh->giver = share->alloc->grant_id || req->agency || req->kind == LEDGER_SPLIT
-                       ? share->alloc->giver
-                       : "";
+    fresh->giver = share->alloc->giver;
     fresh->description =
         arena_printf (view->arena, "from %s alloc.%lld%s%s", from->name,
                       (long long)share->alloc->id, description[0] ? ": " : "", description);

@@ -171,8 +171,7 @@ void decide_carry (struct ledger_view *view, const struct ledger_request *req,
                                                    old->valid_from, req->carry.valid_to);
     fresh->granted = fresh->posted = amount;
     fresh->grant_id = old->grant_id;
-    /* As a transfer: what the bank's own people carry on of a deposit is the bank's. */
-    fresh->giver = old->grant_id || old->split_from || req->agency ? old->giver : "";
+    fresh->giver = old->giver;
     fresh->split_from = old->split_from;
     fresh->description =
         arena_printf (view->arena, "carried forward from alloc.%lld%s%s", (long long)old->id,

@@ -485,9 +485,9 @@ struct ledger_alloc {
     time_us valid_from, valid_to;
     credit_micro credit_limit;
     credit_micro granted, settled, posted, held;
-    int64_t grant_id;      /* 0: none */
-    const char *giver;     /* the agency whose grant or deposit it is; "": of none */
-    int64_t split_from;    /* the allocation that it was split off; 0: none */
+    int64_t grant_id;   /* 0: none */
+    const char *giver;  /* the agency whose grant or deposit it is, wherever it went; "": of none */
+    int64_t split_from; /* the allocation that it was split off; 0: none */
     const char *reference; /* of a deposit; "": none */
     struct ledger_scopes scopes;
     const char *description; /* new ones */

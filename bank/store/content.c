@@ -44,7 +44,7 @@ static const struct content_shape content_object[CONTENT_OBJECTS] = {
     [OBJ_ADD_ALLOC] =
         {"add",
          "allocation id account_id valid_from valid_to credit_limit description op_id award_id? split_from? "
-         "reference"},
+         "reference giver"},
     [OBJ_ADD_ALLOC_SCOPE] = {"add", "allocation_scope allocation_id position kind name exclude"},
     [OBJ_PUT_END] = {"put", "allocation id valid_to"},
     [OBJ_PUT_LIMIT] = {"put", "allocation id credit_limit"},

@@ -38,14 +38,14 @@
     "  JOIN account a ON a.id = r.id) p JOIN account d ON d.project_id = p.project_id AND "        \
     "  d.class = 'DEBT' WHERE d.id NOT IN (SELECT id FROM reach)) "
 
-#define ALLOCS                                                                                           \
-    CLOSURE                                                                                              \
-    "SELECT b.allocation_id, l.account_id, l.valid_from, l.valid_to, l.credit_limit, "                   \
-    "b.granted, b.settled, b.posted, b.held, l.award_id, giver_of (l.op_id, l.award_id, l.split_from), " \
-    "(SELECT string_agg (x.kind || '=' || CASE WHEN x.exclude THEN '-' ELSE '' END || "                  \
-    " x.name, ' ' ORDER BY x.position) FROM allocation_scope x "                                         \
-    " WHERE x.allocation_id = l.id), l.split_from, l.reference FROM needed r "                           \
-    "JOIN allocation l ON l.account_id = r.id "                                                          \
+#define ALLOCS                                                                                     \
+    CLOSURE                                                                                        \
+    "SELECT b.allocation_id, l.account_id, l.valid_from, l.valid_to, l.credit_limit, "             \
+    "b.granted, b.settled, b.posted, b.held, l.award_id, l.giver, "                                \
+    "(SELECT string_agg (x.kind || '=' || CASE WHEN x.exclude THEN '-' ELSE '' END || "            \
+    " x.name, ' ' ORDER BY x.position) FROM allocation_scope x "                                   \
+    " WHERE x.allocation_id = l.id), l.split_from, l.reference FROM needed r "                     \
+    "JOIN allocation l ON l.account_id = r.id "                                                    \
     "JOIN balance b ON b.allocation_id = l.id ORDER BY b.allocation_id"
 
 /* Who sees what of project p: $1 is the caller's identity, or '' for those who see everything;

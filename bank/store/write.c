@@ -258,7 +258,7 @@ static void balance_row (struct pgargs *a, const struct ledger_alloc *alloc)
 
 static void write_allocs (struct writer *w)
 {
-    struct pgargs *allocs = rows (w, "iiiiitiiit"), *added = rows (w, "iiiii"),
+    struct pgargs *allocs = rows (w, "iiiiitiiitt"), *added = rows (w, "iiiii"),
                   *changed = rows (w, "iiiii"), *limits = rows (w, "ii"), *ends = rows (w, "ii"),
                   *scopes = rows (w, "iitto");
     for (uint32_t i = 0; i < w->view->touched.count; i++) {
@@ -286,6 +286,7 @@ static void write_allocs (struct writer *w)
         pgargs_i64 (allocs, 7, alloc->grant_id);
         pgargs_i64 (allocs, 8, alloc->split_from);
         pgargs_text (allocs, 9, alloc->reference);
+        pgargs_text (allocs, 10, alloc->giver);
         scope_rows (scopes, alloc->id, &alloc->scopes);
         if (account->project_id) /* system allocations have no balance row */
             balance_row (added, alloc);

@@ -281,7 +281,7 @@ void model_begin (struct model *m, int alloc, char *out);
 /* ---- model_office.c ---- */
 
 /* alloc: its index; cap 0: all. */
-void model_carry (struct model *m, int alloc, long long cap, long long end, int agency, char *out);
+void model_carry (struct model *m, int alloc, long long cap, long long end, char *out);
 void model_close (struct model *m, int account, char *out);
 void model_reopen (struct model *m, int account, char *out);
 /* what: 0 a user, 1 an account, 2 a project, 3 a grant. */

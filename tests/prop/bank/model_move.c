@@ -176,9 +176,7 @@ static void move (struct model *m, int from, int to, int only, long long amount,
         struct model_alloc *a = &m->alloc[alloc[i]];
         long long b = begin, e = end;
         within (m, a, &b, &e);
-        /* What is split stays of who gave it; what the bank passes on of a deposit is the bank's. */
-        struct model_alloc *fresh = alloc_new (m, to, b, e, part[i], a->grant,
-                                               split || agency >= 0 ? a->giver : -1, &a->scope);
+        struct model_alloc *fresh = alloc_new (m, to, b, e, part[i], a->grant, a->giver, &a->scope);
         fresh->at_once = a->at_once && !begin;
         fresh->from = split ? alloc[i] + 1 : 0;
         a->posted -= part[i];

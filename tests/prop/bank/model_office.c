@@ -4,7 +4,7 @@
 
 #include "tests/prop/bank/model_i.h"
 
-void model_carry (struct model *m, int alloc, long long cap, long long end, int agency, char *out)
+void model_carry (struct model *m, int alloc, long long cap, long long end, char *out)
 {
     struct model_alloc *old = &m->alloc[alloc], *fresh = &m->alloc[m->allocs];
     long long free = old->posted - old->held;
@@ -28,7 +28,7 @@ void model_carry (struct model *m, int alloc, long long cap, long long end, int 
                                   .granted = amount,
                                   .grant = old->grant,
                                   .from = old->from,
-                                  .giver = old->grant || old->from || agency >= 0 ? old->giver : -1,
+                                  .giver = old->giver,
                                   .scope = old->scope};
     old->posted -= amount;
     old->granted -= amount;

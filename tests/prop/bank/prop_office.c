@@ -82,7 +82,7 @@ static void make_carry (struct run *r, struct sent *s)
     s->req.carry.description = "";
     if (refused (r, s, -1, true, model_gave (m, r->agency, alloc)))
         return;
-    model_carry (m, alloc, cap, end, r->agency, s->want);
+    model_carry (m, alloc, cap, end, s->want);
 }
 
 static void make_fallbacks (struct run *r, struct sent *s)

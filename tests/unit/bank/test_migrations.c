@@ -259,8 +259,50 @@ static void migrations (void **state)
     pg_fixture_stop (pg);
 }
 
+/* What the bank's own people carried forward, transferred or split of an agency's deposit is the agency's again; what they
+ * deposited is nobody's. */
+static void givers (void **state)
+{
+    (void)state;
+    struct pg_fixture *pg = pg_fixture_start (false);
+    assert_non_null (pg);
+    PGconn *sql = pg_fixture_connect (pg_fixture_database (pg, "givers"));
+    pg_fixture_run (sql, "SET client_min_messages = warning");
+    schema_upto (sql, 35);
+    for (int i = 0; i < DATA; i++)
+        if (data[i].from <= 35 && (!data[i].to || 35 <= data[i].to))
+            pg_fixture_run (sql, data[i].sql);
+    pg_fixture_run (
+        sql,
+        "INSERT INTO op SELECT i, 'nui://test/operator/ops', decode (lpad (to_hex (i), 32, '0'), 'hex'), "
+        "decode (repeat ('00', 32), 'hex'), (ARRAY['carry-forward', 'transfer', 'deposit', 'split', 'transfer'])[i - 60], "
+        "'nui://test/operator/ops', '', '', '', 1000 * i, 1000 * i, 0, '' FROM generate_series (61, 65) i; "
+        "INSERT INTO allocation (id, account_id, valid_from, valid_to, description, op_id, split_from) VALUES "
+        "(61, 4, 0, " FOREVER ", '', 61, NULL), (62, 6, 0, " FOREVER
+        ", '', 62, NULL), (63, 4, 0, " FOREVER ", '', 63, NULL), (64, 6, 0, " FOREVER
+        ", '', 64, 62), (65, 6, 0, " FOREVER ", '', 65, NULL), (66, 6, 0, " FOREVER
+        ", '', 65, NULL); "
+        "INSERT INTO entry VALUES (61, 0, 'P', 1, 4, 5, -9, 1, 1), (61, 1, 'P', 1, 4, 61, 9, 1, 1), "
+        "(62, 0, 'P', 1, 4, 61, -9, 1, 1), (62, 1, 'P', 1, 6, 62, 9, 1, 1), "
+        "(63, 0, 'P', 1, 1, 1, -9, 1, 1), (63, 1, 'P', 1, 4, 63, 9, 1, 1), "
+        "(64, 0, 'P', 1, 6, 62, -5, 1, 1), (64, 1, 'P', 1, 6, 64, 5, 1, 1), "
+        "(65, 0, 'P', 1, 4, 63, -2, 1, 1), (65, 1, 'P', 1, 6, 65, 2, 1, 1), "
+        "(65, 2, 'P', 1, 4, 61, -3, 1, 1), (65, 3, 'P', 1, 6, 66, 3, 1, 1)");
+    for (int i = 0; bank_migrations[i].version; i++)
+        if (bank_migrations[i].version > 35)
+            pg_fixture_run (sql, bank_migrations[i].sql);
+    char *seen = pg_fixture_value (
+        sql, "SELECT string_agg (id || giver, ' ' ORDER BY id) FROM allocation WHERE id > 3");
+    assert_string_equal (seen, "4nsf 5nsf 6nsf 7nsf 8nsf 61nsf 62nsf 63 64nsf 65 66nsf");
+    assert_int_not_equal (0, pg_fixture_number (sql, "SELECT count (*) FROM unsealed WHERE line "
+                                                     "LIKE '%\"giver\": \"nsf\"%'"));
+    free (seen);
+    PQfinish (sql);
+    pg_fixture_stop (pg);
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (migrations)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (migrations), cmocka_unit_test (givers)};
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

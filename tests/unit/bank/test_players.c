@@ -67,7 +67,7 @@ static credit_micro given_by (struct world *w, const char *agency)
     char sql[300];
     snprintf (sql, sizeof (sql),
               "SELECT coalesce (sum (b.posted), 0) FROM balance b JOIN allocation l ON l.id = "
-              "b.allocation_id WHERE giver_of (l.op_id, l.award_id) = '%s'",
+              "b.allocation_id WHERE l.giver = '%s'",
               agency);
     return pg_fixture_number (w->sql, sql);
 }
@@ -386,9 +386,54 @@ static void players (void **state)
             fail_msg ("no %s was done", ledger_kind_name (tried[i]));
 }
 
+static int64_t newest_of (struct world *w)
+{
+    return pg_fixture_number (w->sql, "SELECT max (id) FROM allocation");
+}
+
+/* An agency's plain deposit stays its own when the bank's people carry it forward, and when they transfer it. */
+static void stays_the_givers (void **state)
+{
+    struct world *w = *state;
+    const char *conninfo = pg_fixture_database (w->pg, "stays");
+    bankrig_open (&w->rig, conninfo);
+    assert_true (bankrig_wait_up (&w->rig, true));
+    w->sql = pg_fixture_connect (conninfo);
+    found (w);
+    struct ledger_request req =
+        req_deposit (&w->rig, "rich", 100 * CREDIT, 0, clock_now_us () + 900 * US_PER_S);
+    req.client = client_of[NSF];
+    req.agency = name_of[NSF];
+    must (w, req);
+    credit_micro gave = given_by (w, "nsf");
+    req = req_new (&w->rig, LEDGER_CARRY_FORWARD, "nui://test/operator/ops");
+    req.carry.allocation_id = newest_of (w);
+    req.carry.valid_to = INT64_MAX - 5;
+    req.carry.description = "";
+    must (w, req);
+    assert_int_equal (gave, given_by (w, "nsf"));
+    struct ledger_request move = req_transfer (&w->rig, "rich", "phys", 30 * CREDIT);
+    move.transfer.allocation_id = newest_of (w);
+    must (w, move);
+    assert_int_equal (gave, given_by (w, "nsf"));
+    req = req_withdraw (&w->rig, "rich", 70 * CREDIT);
+    req.withdraw.allocation_id = newest_of (w) - 1;
+    req.client = client_of[DFG];
+    req.agency = name_of[DFG];
+    assert_int_not_equal (0, bankrig_ask (&w->rig, &req).err.code);
+    req.key = req_new (&w->rig, LEDGER_WITHDRAW, client_of[NSF]).key;
+    req.client = client_of[NSF];
+    req.agency = name_of[NSF];
+    must (w, req);
+    assert_int_equal (gave - 70 * CREDIT, given_by (w, "nsf"));
+    PQfinish (w->sql);
+    bankrig_close (&w->rig);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test (stays_the_givers),
         cmocka_unit_test (players),
     };
     return cmocka_run_group_tests (tests, up, down);
