@@ -132,22 +132,45 @@ def limits_right(s):
                 yield f"job {job} brings {kind} {name} to {use} of {limit} {hard}"
 
 
+# What moves a promise by itself, though nobody came who goes first and nothing failed: each with its reason. All else (limits,
+# standing reservations, windows, chunks, depths, node sets, licences) must leave the promise of the first job alone.
+MOVES = {
+    "WEIGHT": "priorities are no longer age: another may be first tomorrow", "CAP": "the same", "TARGET": "the same", "FSPOLICY": "the same",
+    "ACCRUAL": "age does not begin when the job comes",
+    "PREEMPT": "who is evicted comes back to the queue at its old place, and who evicts goes first", "RUNNOW": "the same",
+    "OWNER": "the same, on the owner's nodes",
+}
+
+
 def promises_right(s):
-    """A promise to the job that is first of all that wait does not slide back, where priority is age."""
-    lines = s.scene.config
-    aged = not any(("WEIGHT" in li and not li.endswith(" 0")) or "PRIORITY=" in li.replace("PRIORITY=100", "").replace(
-        "PRIORITY=1 ", "") or "ACCRUAL" in li for li in lines)
-    if not aged or s.scene.more or s.scene.standing or s.scene.limits or any("MAXI" in li or "THRESHOLD" in li or "NTR" in li or "LATE" in li
-                                                            or "FSPOLICY" in li or "SYSTEMMAX" in li for li in lines):
+    """A promise to the job that is first of all that wait does not slide back, where priority is age: no job of higher
+    priority comes, no node fails and no policy is changed in a scene. See MOVES, may_move."""
+    if moved_by(s.scene):
         return
     waiting, told = [], {}
     for time, event, job, at, _ in s.events:
         waiting = [j["number"] for j in s.scene.jobs if j["submit"] <= time and s.start.get(j["number"], FOREVER) > time]
         if event != "promise" or not waiting or job != waiting[0]:
             continue
-        if at > told.get(job, FOREVER):
+        if at > told.get(job, FOREVER) and not may_move(s.scene, s.jobs[job]):
             yield f"job {job}, first of all, was promised {told[job]}, and then {at}"
         told[job] = at
+
+
+def moved_by(scene):
+    """What of MOVES the configuration says."""
+    lines = [line for line in scene.config if not line.startswith("QUEUETIMEWEIGHT") and
+             not (line.split()[0].endswith("WEIGHT") and line.endswith(" 0"))]
+    return {word for word in MOVES for line in lines if word in line}
+
+
+def may_move(scene, j):
+    """Is this job under a limit on what is active, which others of the same credential may use up meanwhile; or kept out by a
+    reservation that comes again, of which the windows after the next ones are not there yet?"""
+    more = scene.more.lines if scene.more else []
+    return (any(kind == "system" or j[kind] == name for kind, name, *_ in scene.limits)
+            or any(rsv["hours"] and j["user"] not in rsv["users"] for rsv in scene.standing)
+            or any("MAX" in line or line.startswith("SRCFG") for line in more))
 
 
 def alone(s, j, at):

@@ -10,13 +10,14 @@ from contextlib import closing
 
 from fixture import main
 from onesite import SiteCase, wait_for
-from random_check import wrongs
+from random_check import Schedule, may_move, moved_by, wrongs
 from random_more import EXEMPT, EXEMPT_WORDS, RICH, table
 from random_site import Scene
 
 KEPT = (23, 58, 121, 148)
 HERE, RICHER = range(1, 7), range(RICH, RICH + 10)
 ALL = range(RICH, RICH + 1500)  # drawn, not run
+AGED = (*range(1, 300), *range(RICH, RICH + 400))  # run where priority is age
 
 
 def seeds(*here):
@@ -48,7 +49,7 @@ class RandomSites(SiteCase):
                 missing = {w for w in own if (name, w) not in words}
                 self.assertEqual(EXEMPT_WORDS.get(name, set()), missing, name)
 
-    def replayed(self, site, scene, where):
+    def replayed(self, scene, where):
         """By nui sim: {number: start}, the events; it always ends."""
         rows, events = where / "rows.csv", where / "events.csv"
         done = subprocess.run([self.programs["nui"], "sim", "-c", where / "policy.cfg", "-w", where / "jobs", "-r",
@@ -74,16 +75,20 @@ class RandomSites(SiteCase):
         with closing(sqlite3.connect(f"file:{site.dir}/simulation.db?mode=ro", uri=True)) as db:
             return {n: s / 1e6 if s else None for n, s in db.execute("SELECT number, start_us FROM job")}
 
+    def written(self, scene):
+        where = self.state / f"scene{scene.seed}"
+        where.mkdir(exist_ok=True)
+        (where / "policy.cfg").write_text("\n".join(scene.config) + "\n")
+        (where / "nodes").write_text(scene.nodes_text())
+        (where / "jobs").write_text(scene.jobs_text())
+        return where
+
     def scene(self, seed):
         scene = Scene(seed, self.params)
         if not scene.jobs:
             return
-        where = self.state / f"scene{seed}"
-        where.mkdir()
-        (where / "policy.cfg").write_text("\n".join(scene.config) + "\n")
-        (where / "nodes").write_text(scene.nodes_text())
-        (where / "jobs").write_text(scene.jobs_text())
-        starts, events = self.replayed(None, scene, where)
+        where = self.written(scene)
+        starts, events = self.replayed(scene, where)
         self.assertEqual([], list(wrongs(scene, events)), f"seed {seed}")
         found = self.lived(scene, where)
         differ = {n: (starts[n], found.get(n)) for n in starts if starts[n] != found.get(n)}
@@ -93,6 +98,20 @@ class RandomSites(SiteCase):
         for seed in seeds(*KEPT, *HERE):
             with self.subTest(seed=seed):
                 self.scene(seed)
+
+    def test_promises(self):
+        """Where nothing but a defect could move the promise of whoever is first: enough of them."""
+        held = 0
+        for seed in AGED:
+            scene = Scene(seed, self.params)
+            if not scene.jobs or moved_by(scene):
+                continue
+            with self.subTest(seed=seed):
+                _, events = self.replayed(scene, self.written(scene))
+                self.assertEqual([], list(wrongs(scene, events)), f"seed {seed}")
+                held += sum(event == "promise" and not may_move(scene, {j["number"]: j for j in scene.jobs}[job])
+                            for _, event, job, *_ in Schedule(scene, events).events)
+        self.assertGreater(held, 50)
 
     @unittest.skipIf("NUI_SEEDS" in os.environ, "test_random_sites has them")
     def test_of_all_parameters(self):
