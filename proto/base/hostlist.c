@@ -324,7 +324,5 @@ char *hostlist_compress (const char *const *names, uint32_t count, struct arena 
         strbuf_puts (&out, first.name + first.stem_len + first.digits);
         i = end;
     }
-    char *text = arena_strdup (arena, strbuf_text (&out));
-    strbuf_free (&out);
-    return text;
+    return strbuf_move (&out, arena);
 }

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/arena.h"
+
 static void reserve (struct strbuf *b, size_t more)
 {
     assert (more < SIZE_MAX - b->len);
@@ -88,4 +90,11 @@ char *strbuf_steal (struct strbuf *b)
     char *data = strbuf_text (b);
     *b = (struct strbuf)STRBUF_INIT;
     return data;
+}
+
+char *strbuf_move (struct strbuf *b, struct arena *arena)
+{
+    char *text = arena_strdup (arena, strbuf_text (b));
+    strbuf_free (b);
+    return text;
 }

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+struct arena;
+
 struct strbuf {
     char *data; /* owned; NULL until the first append */
     size_t len;
@@ -24,7 +26,8 @@ void strbuf_vprintf (struct strbuf *b, const char *fmt, va_list ap)
     __attribute__ ((format (printf, 2, 0)));
 void strbuf_clear (struct strbuf *b); /* len 0, keeps the memory */
 void strbuf_free (struct strbuf *b);
-char *strbuf_text (struct strbuf *b);  /* never NULL */
-char *strbuf_steal (struct strbuf *b); /* the caller frees; b is empty again */
+char *strbuf_text (struct strbuf *b);                      /* never NULL */
+char *strbuf_steal (struct strbuf *b);                     /* the caller frees; b is empty again */
+char *strbuf_move (struct strbuf *b, struct arena *arena); /* the text, in the arena; b is freed */
 
 #endif

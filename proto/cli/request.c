@@ -304,9 +304,7 @@ static char *sentence_of (const char *template, struct arena *arena,
             strbuf_puts (&out, text);
         at += all + 1;
     }
-    char *text = arena_strdup (arena, strbuf_text (&out));
-    strbuf_free (&out);
-    return text;
+    return strbuf_move (&out, arena);
 }
 
 /* The reply's first field where that is a text: what it was booked as. */

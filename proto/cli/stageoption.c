@@ -118,9 +118,7 @@ static char *index_put (const char *text, uint32_t index, struct arena *arena)
         strbuf_printf (&b, "%u", index);
     }
     strbuf_puts (&b, text);
-    char *out = arena_strdup (arena, strbuf_text (&b));
-    strbuf_free (&b);
-    return out;
+    return strbuf_move (&b, arena);
 }
 
 static transfer **list_index (transfer **list, size_t count, uint32_t index, struct arena *arena)

@@ -94,8 +94,7 @@ static int placement_of (const json_t *object, const char *what, int64_t procs, 
                     &b, "%s%s:%lld", b.len ? "," : "", name,
                     (long long)(all > 0 && procs >= all ? cores * (procs / all) : cores));
         }
-    *out = arena_strdup (arena, strbuf_text (&b));
-    strbuf_free (&b);
+    *out = strbuf_move (&b, arena);
     return 0;
 }
 
@@ -263,9 +262,7 @@ static const char *gres (struct getter *g, const char *field)
 {
     struct strbuf b = STRBUF_INIT;
     slurm_gres (text (g, field, false), &b);
-    const char *plain = arena_strdup (g->arena, strbuf_text (&b));
-    strbuf_free (&b);
-    return plain;
+    return strbuf_move (&b, g->arena);
 }
 
 /* --- jobs, continued ---------------------------------------------------------------------- */

@@ -50,9 +50,7 @@ static const char *peers_text (struct arena *arena, const Nui__Local__V1__StartR
         strbuf_printf (&b, "%s%s=%s:%u", i ? " " : "", p->component, p->n_hosts ? p->hosts[0] : "",
                        p->port);
     }
-    const char *text = arena_strdup (arena, strbuf_text (&b));
-    strbuf_free (&b);
-    return text;
+    return strbuf_move (&b, arena);
 }
 
 /* NUI_SECRET: 128 bits that the parts of one job have in common, and nobody else: out of the token that the
@@ -126,9 +124,7 @@ static const char *per_host (const struct launch *l, uint32_t factor)
         if (same > 1)
             strbuf_printf (&b, "(x%u)", same);
     }
-    const char *text = arena_strdup (l->svc->call_arena, strbuf_text (&b));
-    strbuf_free (&b);
-    return text;
+    return strbuf_move (&b, l->svc->call_arena);
 }
 
 static const char *host_list (const struct launch *l)
@@ -136,9 +132,7 @@ static const char *host_list (const struct launch *l)
     struct strbuf b = STRBUF_INIT;
     for (uint32_t i = 0; i < l->rm->host_count; i++)
         strbuf_printf (&b, "%s%s", i ? "," : "", l->rm->host[i]);
-    const char *text = arena_strdup (l->svc->call_arena, strbuf_text (&b));
-    strbuf_free (&b);
-    return text;
+    return strbuf_move (&b, l->svc->call_arena);
 }
 
 static const char *job_name (const struct jobspec *spec)
@@ -311,7 +305,5 @@ const char *environment_file (const struct svc *svc, const struct site_job *job,
         strbuf_puts (&b, text);
         s += 1 + digits;
     }
-    const char *name = arena_strdup (svc->call_arena, strbuf_text (&b));
-    strbuf_free (&b);
-    return name;
+    return strbuf_move (&b, svc->call_arena);
 }

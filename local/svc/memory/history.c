@@ -34,9 +34,7 @@ static const char *hosts_text (const char *placement, struct arena *arena)
         p = strchr (p, ',');
         p = p ? p + 1 : NULL;
     }
-    const char *text = arena_strdup (arena, strbuf_text (&b));
-    strbuf_free (&b);
-    return text;
+    return strbuf_move (&b, arena);
 }
 
 static const char *cred_text (struct svc *svc, const struct site_job *job, enum cred_kind kind)

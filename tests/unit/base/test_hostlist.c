@@ -14,9 +14,7 @@ static char *joined (const char *text, struct arena *arena, struct err *err)
     struct strbuf b = STRBUF_INIT;
     for (uint32_t i = 0; i < count; i++)
         strbuf_printf (&b, "%s%s", i ? " " : "", names[i]);
-    char *out = arena_strdup (arena, strbuf_text (&b));
-    strbuf_free (&b);
-    return out;
+    return strbuf_move (&b, arena);
 }
 
 static void expands (void **state)

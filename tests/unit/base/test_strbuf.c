@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/arena.h"
 #include "proto/base/strbuf.h"
 
 static void grows_and_stays_terminated (void **state)
@@ -44,11 +45,26 @@ static void steal_gives_ownership (void **state)
     strbuf_clear (&b);
 }
 
+static void move_leaves_text_in_the_arena (void **state)
+{
+    (void)state;
+    struct strbuf b = STRBUF_INIT;
+    struct arena *arena = arena_create (0);
+    assert_string_equal (strbuf_move (&b, arena), "");
+    strbuf_printf (&b, "%0200d", 5);
+    char *text = strbuf_move (&b, arena);
+    assert_null (b.data);
+    assert_int_equal (b.len, 0);
+    assert_int_equal (strlen (text), 200);
+    arena_destroy (arena);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (grows_and_stays_terminated),
         cmocka_unit_test (steal_gives_ownership),
+        cmocka_unit_test (move_leaves_text_in_the_arena),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
