@@ -164,10 +164,7 @@ void lead_on_beat (void *self, struct rpccall *call, const ProtobufCMessage *mes
     unheard_fill (peers, arena, &reply);
     if (rc == 0)
         rc = metastore_leads_over_last (metad->store, &reply.over, &err);
-    if (rc)
-        rpccall_fail (call, &err);
-    else
-        rpccall_reply (call, &reply.base);
+    rpccall_answer (call, rc, &reply.base, &err);
     arena_destroy (arena);
 }
 

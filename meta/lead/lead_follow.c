@@ -146,10 +146,7 @@ void lead_on_over (void *self, struct rpccall *call, const ProtobufCMessage *mes
     reply.jobs = lead_copies (rows, count, arena);
     reply.n_jobs = count;
     reply.upto = count ? rows[count - 1].place : 0;
-    if (rc)
-        rpccall_fail (call, &err);
-    else
-        rpccall_reply (call, &reply.base);
+    rpccall_answer (call, rc, &reply.base, &err);
     arena_destroy (arena);
 }
 

@@ -226,10 +226,7 @@ void lead_on_vote (void *self, struct rpccall *call, const ProtobufCMessage *mes
     reply.accepted = row.vote.accepted;
     reply.version = row.vote.version;
     reply.leader = (char *)row.leader;
-    if (rc)
-        rpccall_fail (call, &err);
-    else
-        rpccall_reply (call, &reply.base);
+    rpccall_answer (call, rc, &reply.base, &err);
     arena_destroy (arena);
 }
 

@@ -123,5 +123,8 @@ void rpccall_reply (struct rpccall *call, const ProtobufCMessage *message);
 /* Ends the call with a status; message NULL or a sentence (percent-encoded on the wire). */
 void rpccall_finish (struct rpccall *call, enum rpc_status status, const char *message);
 void rpccall_fail (struct rpccall *call, const struct err *err); /* status from err->code */
+/* One of both: rc 0 replies, anything else fails. */
+void rpccall_answer (struct rpccall *call, int rc, const ProtobufCMessage *message,
+                     const struct err *err);
 
 #endif

@@ -323,10 +323,7 @@ void admin_check_job (void *self, struct rpccall *call, const ProtobufCMessage *
         return;
     }
     rc = detail_fill (svc, &rec, live, &ask, svc->call_arena, &detail, &err);
-    if (rc == 0)
-        rpccall_reply (call, &detail.base);
-    else
-        rpccall_fail (call, &err);
+    rpccall_answer (call, rc, &detail.base, &err);
     store_job_free (&rec);
 }
 
@@ -355,8 +352,5 @@ void admin_cancel_job (void *self, struct rpccall *call, const ProtobufCMessage 
         }
         store_job_free (&rec);
     }
-    if (rc != 0)
-        rpccall_fail (call, &err);
-    else
-        rpccall_reply (call, &reply.base);
+    rpccall_answer (call, rc, &reply.base, &err);
 }

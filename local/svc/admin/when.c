@@ -161,10 +161,7 @@ void admin_windows (void *self, struct rpccall *call, const ProtobufCMessage *re
         else
             rc = windows_fill (svc, cred, r, reply.now_us, &reply, &err);
     }
-    if (rc == 0)
-        rpccall_reply (call, &reply.base);
-    else
-        rpccall_fail (call, &err);
+    rpccall_answer (call, rc, &reply.base, &err);
 }
 
 /* --- one start ---------------------------------------------------------------------------- */
@@ -310,9 +307,6 @@ void admin_start_time (void *self, struct rpccall *call, const ProtobufCMessage 
     caller_creds (svc, &caller, cred);
     if (rc == 0 && r->n_methods)
         rc = forecasts_fill (svc, r, live, cred, &reply, &err);
-    if (rc == 0)
-        rpccall_reply (call, &reply.base);
-    else
-        rpccall_fail (call, &err);
+    rpccall_answer (call, rc, &reply.base, &err);
     store_job_free (&rec);
 }

@@ -83,10 +83,7 @@ void coalloc_commit (void *self, struct rpccall *call, const ProtobufCMessage *r
         reply.outcome = NUI__LOCAL__V1__COMMIT_REPLY__OUTCOME__ABORTED;
     }
     store_part_free (&old);
-    if (rc != 0)
-        rpccall_fail (call, &err);
-    else
-        rpccall_reply (call, &reply.base);
+    rpccall_answer (call, rc, &reply.base, &err);
 }
 
 /* Nothing is here (yet): whatever PREPARE comes later must find that it was aborted. */
@@ -128,10 +125,7 @@ void coalloc_abort (void *self, struct rpccall *call, const ProtobufCMessage *re
         reply.was_held = old.state == STORE_PART_ABORTED && old.was_held;
     }
     store_part_free (&old);
-    if (rc != 0)
-        rpccall_fail (call, &err);
-    else
-        rpccall_reply (call, &reply.base);
+    rpccall_answer (call, rc, &reply.base, &err);
 }
 
 /* --- READY, START, RELEASE ---------------------------------------------------------------- */
@@ -373,8 +367,5 @@ void coalloc_release (void *self, struct rpccall *call, const ProtobufCMessage *
         rc == 0 && r->until_ended && number ? svc_job (svc, number) : NULL;
     if (left && left->rec.start && !left->rec.end)
         rc = err_set (&err, ERR_UNAVAILABLE, "its processes are being ended");
-    if (rc != 0)
-        rpccall_fail (call, &err);
-    else
-        rpccall_reply (call, &reply.base);
+    rpccall_answer (call, rc, &reply.base, &err);
 }

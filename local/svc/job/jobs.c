@@ -558,8 +558,5 @@ void jobs_cancel (void *self, struct rpccall *call, const ProtobufCMessage *requ
         reply.cancelled = rc == 0;
     }
     store_job_free (&rec);
-    if (rc != 0)
-        rpccall_fail (call, &err);
-    else
-        rpccall_reply (call, &reply.base);
+    rpccall_answer (call, rc, &reply.base, &err);
 }
