@@ -100,6 +100,7 @@ struct class_spec {
     uint8_t bit;              /* of node_spec.classes; UINT8_MAX: every node serves it */
     uint8_t column;           /* of its initiators, counted from RES_GRES0 on; 0: not counted */
     uint8_t access;           /* enum node_access; ACCESS_SITE: as the site */
+    uint8_t zero;             /* in place of padding: specs are compared as bytes */
     int32_t initiators;       /* that each task takes */
     uint32_t hosts;           /* cluster_hosts_define; 0: all */
     uint32_t nodeset;         /* NODESET_SITE: as the site */

@@ -6,6 +6,7 @@
 #ifndef NUI_LOCAL_CORE_STATE_H
 #define NUI_LOCAL_CORE_STATE_H
 
+#include <assert.h>
 #include <string.h>
 
 #include "local/core/access.h"
@@ -32,7 +33,10 @@ struct needs {
     uint32_t owner;       /* user + 1 where it matters who shares a node; 0: it does not */
     uint32_t access;      /* enum node_access, ACCESS_SITE resolved */
     int32_t speed_ppm;    /* nodes at least so fast: narrow.c */
+    uint32_t zero;        /* in place of padding: needs are compared as bytes */
 };
+static_assert (sizeof (struct needs) == 2 * sizeof (uint64_t) + 6 * sizeof (uint32_t),
+               "no padding, which may hold anything");
 
 /* A distinct kind of task; jobs that are alike share one. There may be thousands, and a pass asks for each of
  * them what could start now: what that looks at is one line of the cache. */
