@@ -1,6 +1,7 @@
 /* SRCFG[x] and the older SRUSERLIST[x], SRTASKCOUNT[x] …: standing reservations. */
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -163,9 +164,24 @@ static int start_read (struct standing_parts *p, const char *text, int64_t *out,
     return rc;
 }
 
-static int set_time (struct standing_parts *p, const char *attr, const char *text, struct err *err)
+/* 8:00 is minutes and seconds, as every time; who writes it mostly means the hour. */
+static void hour_note (struct standing_file *f, const struct standing_parts *p, const char *attr,
+                       const char *text)
+{
+    struct conf_value value = {
+        .conf = f->conf, .key = "SRCFG", .index = p->s.name, .attr = attr, .line = p->s.line};
+    const char *colon = strchr (text, ':');
+    if (colon && !strchr (colon + 1, ':') && strtol (text, NULL, 10) > 0)
+        conf_note_add (&value, "%s is %.*s minutes after midnight; %.*s o'clock is %s:00", text,
+                       (int)(colon - text), text, (int)(colon - text), text, text);
+}
+
+static int set_time (struct standing_file *f, struct standing_parts *p, const char *attr,
+                     const char *text, struct err *err)
 {
     struct policy_standing *s = &p->s;
+    if (strcasecmp (attr, "STARTTIME") == 0 || strcasecmp (attr, "ENDTIME") == 0)
+        hour_note (f, p, attr, text);
     if (strcasecmp (attr, "STARTTIME") == 0)
         return start_read (p, text, &s->start_s, &p->start_day, DAY_S, err);
     if (strcasecmp (attr, "ENDTIME") == 0)
@@ -282,7 +298,7 @@ static int set_attr (struct standing_file *f, struct standing_parts *p, const ch
         (n > 4 && strcasecmp (attr + n - 4, "LIST") == 0 && strcasecmp (attr, "HOSTLIST") != 0))
         return set_acl (f, p, attr, text, err);
     if (n > 4 && (strcasecmp (attr + n - 4, "TIME") == 0 || strcasecmp (attr, "TIMELIMIT") == 0))
-        return set_time (p, attr, text, err);
+        return set_time (f, p, attr, text, err);
     return set_rest (f, p, attr, text, err);
 }
 

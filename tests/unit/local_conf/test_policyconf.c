@@ -503,9 +503,10 @@ static void test_weeks (void **state)
         "SRCFG[work] PERIOD=WEEK STARTTIME=1:08:00:00 ENDTIME=5:17:00:00 TIMELIMIT=1:00:00* HOSTLIST=a, b\n"
         "SRCFG[hours] PERIOD=WEEK DAYS=MON STARTTIME=9:00:00 ENDTIME=12:00:00 TASKCOUNT=2 USERLIST = x,y\n"
         "SRPERIOD[0] WEEK\nSRSTARTTIME[0] 6:00:00:00\nSRTASKCOUNT[0] 1\nSRIDLETIME[0] 0:10:00\n"
-        "SRCFG[shut] HOSTLIST=ALL PERIOD=INFINITY\n");
+        "SRCFG[shut] HOSTLIST=ALL PERIOD=INFINITY\n"
+        "SRCFG[early] HOSTLIST=a STARTTIME=8:00 ENDTIME=18:00\n");
     const struct policy_standing *s = l.policy->standing;
-    assert_int_equal (l.policy->standing_count, 4);
+    assert_int_equal (l.policy->standing_count, 5);
     assert_int_equal (s[0].period, STANDING_WEEK);
     assert_int_equal (s[0].week_start_s, 86400 + 8 * 3600);
     assert_int_equal (s[0].week_end_s, 5 * 86400 + 17 * 3600);
@@ -525,6 +526,8 @@ static void test_weeks (void **state)
     assert_int_equal (s[2].idle, 600 * US_PER_S);
     assert_true (
         noted (&l, "SRCFG[shut]: keeps every node from every job, always: is that meant?"));
+    assert_true (noted (&l, "SRCFG[early] STARTTIME: 8:00 is 8 minutes after midnight; "
+                            "8 o'clock is 8:00:00"));
     release (&l);
 }
 
