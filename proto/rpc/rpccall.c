@@ -802,12 +802,3 @@ void rpccall_fail (struct rpccall *call, const struct err *err)
     text_printf (text, sizeof (text), "%s%s", err->code == ERR_FUNDS ? "funds: " : "", err->text);
     rpccall_finish (call, rpc_status_of_err (err->code), text);
 }
-
-void rpccall_answer (struct rpccall *call, int rc, const ProtobufCMessage *message,
-                     const struct err *err)
-{
-    if (rc == 0)
-        rpccall_reply (call, message);
-    else
-        rpccall_fail (call, err);
-}

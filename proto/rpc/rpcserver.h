@@ -124,7 +124,13 @@ void rpccall_reply (struct rpccall *call, const ProtobufCMessage *message);
 void rpccall_finish (struct rpccall *call, enum rpc_status status, const char *message);
 void rpccall_fail (struct rpccall *call, const struct err *err); /* status from err->code */
 /* One of both: rc 0 replies, anything else fails. */
-void rpccall_answer (struct rpccall *call, int rc, const ProtobufCMessage *message,
-                     const struct err *err);
+static inline void rpccall_answer (struct rpccall *call, int rc, const ProtobufCMessage *message,
+                                   const struct err *err)
+{
+    if (rc == 0)
+        rpccall_reply (call, message);
+    else
+        rpccall_fail (call, err);
+}
 
 #endif
