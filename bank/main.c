@@ -1,4 +1,5 @@
 /* nui-bank: wiring only. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,16 +19,16 @@ struct bank {
     struct settings *settings;
 };
 
+/* In the order of their bits. */
+static const char *const notify_words[] = {"CLOCKAHEAD",  "DATABASEDOWN", "WRITEREFUSED",
+                                           "STATEFAILED", "RECONOPEN",    NULL};
+static_assert (NOTIFY_ALL == (1u << (sizeof (notify_words) / sizeof (*notify_words) - 1)) - 1,
+               "a word for each event");
+
 static int set_notify_events (void *target, const struct conf_value *value, struct err *err)
 {
     struct settings *settings = target;
-    for (uint32_t i = 0; i < value->word_count; i++) {
-        unsigned bits = notify_event_parse (value->word[i]);
-        if (!bits)
-            return err_set (err, ERR_INVALID, "'%.40s': wanted " NOTIFY_WORDS, value->word[i]);
-        settings->limits.notify_events |= bits;
-    }
-    return 0;
+    return conf_bits_parse (value, notify_words, &settings->limits.notify_events, err);
 }
 
 static const struct conf_param params[] = {

@@ -5,7 +5,6 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/queue.h>
 
 #include "bank/store/fundread.h"
@@ -16,27 +15,16 @@
 enum { LOOK_S = 2, RECON_EVERY = 5 /* looks */, WAITING_MAX = 1000, OBJECT_MAX = 128 };
 
 static const struct {
-    const char *word;
     unsigned bit;
     const char *event, *cleared; /* as it is told */
 } events[] = {
-    {"CLOCKAHEAD", NOTIFY_CLOCK_AHEAD, "ClockAhead", "ClockBelieved"},
-    {"DATABASEDOWN", NOTIFY_DATABASE_DOWN, "DatabaseDown", "DatabaseUp"},
-    {"WRITEREFUSED", NOTIFY_WRITE_REFUSED, "WriteRefused", "WriteTaken"},
-    {"STATEFAILED", NOTIFY_STATE_FAILED, "StateFailed", "StateRecorded"},
-    {"RECONOPEN", NOTIFY_RECON_OPEN, "ReconOpen", "ReconOwned"},
+    {NOTIFY_CLOCK_AHEAD, "ClockAhead", "ClockBelieved"},
+    {NOTIFY_DATABASE_DOWN, "DatabaseDown", "DatabaseUp"},
+    {NOTIFY_WRITE_REFUSED, "WriteRefused", "WriteTaken"},
+    {NOTIFY_STATE_FAILED, "StateFailed", "StateRecorded"},
+    {NOTIFY_RECON_OPEN, "ReconOpen", "ReconOwned"},
 };
 enum { EVENTS = sizeof (events) / sizeof (*events) };
-
-unsigned notify_event_parse (const char *word)
-{
-    if (strcasecmp (word, "ALL") == 0)
-        return NOTIFY_ALL;
-    for (int i = 0; i < EVENTS; i++)
-        if (strcasecmp (events[i].word, word) == 0)
-            return events[i].bit;
-    return 0;
-}
 
 struct message {
     STAILQ_ENTRY (message) link;

@@ -17,9 +17,6 @@ enum notify_event { /* bits of bank_limits.notify_events */
                     NOTIFY_RECON_OPEN = 1 << 4,
                     NOTIFY_ALL = (1 << 5) - 1,
 };
-/* "CLOCKAHEAD" …, "ALL"; 0: unknown. */
-unsigned notify_event_parse (const char *word);
-#define NOTIFY_WORDS "CLOCKAHEAD, DATABASEDOWN, WRITEREFUSED, STATEFAILED, RECONOPEN or ALL"
 
 struct notify;
 

@@ -1,5 +1,6 @@
 /* What a site says of itself in nui-local.cfg: the table of its parameters, and what belongs together. settings_read has the
  * whole file read, the policy and the nodes too; called by the daemon at start, reload and --check. */
+#include <assert.h>
 #include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -223,33 +224,16 @@ static int set_meta_group (void *target, const struct conf_value *value, struct 
     return 0;
 }
 
+/* In the order of their bits. */
+static const char *const notify_words[] = {"JOBFAILURE",  "NODEDOWN",   "BANKDOWN", "RESUNFILLED",
+                                           "BANKHISTORY", "BANKDENIED", "JOBLIMIT", NULL};
+static_assert (NOTIFY_ALL == (1u << (sizeof notify_words / sizeof *notify_words - 1)) - 1,
+               "a word for each event");
+
 static int set_notify_events (void *target, const struct conf_value *value, struct err *err)
 {
-    static const struct {
-        const char *word;
-        unsigned bit;
-    } event[] = {{"ALL", NOTIFY_ALL},
-                 {"JOBFAILURE", NOTIFY_JOB_FAILURE},
-                 {"NODEDOWN", NOTIFY_NODE_DOWN},
-                 {"BANKDOWN", NOTIFY_BANK_DOWN},
-                 {"RESUNFILLED", NOTIFY_RES_UNFILLED},
-                 {"BANKHISTORY", NOTIFY_BANK_HISTORY},
-                 {"BANKDENIED", NOTIFY_BANK_DENIED},
-                 {"JOBLIMIT", NOTIFY_JOB_LIMIT}};
     struct settings *s = target;
-    for (uint32_t i = 0; i < value->word_count; i++) {
-        unsigned bit = 0;
-        for (size_t e = 0; e < sizeof event / sizeof *event && !bit; e++)
-            if (strcasecmp (value->word[i], event[e].word) == 0)
-                bit = event[e].bit;
-        if (!bit)
-            return err_set (
-                err, ERR_INVALID,
-                "'%.40s': wanted JOBFAILURE, NODEDOWN, BANKDOWN, RESUNFILLED, BANKHISTORY, BANKDENIED, JOBLIMIT or ALL",
-                value->word[i]);
-        s->notify_events |= bit;
-    }
-    return 0;
+    return conf_bits_parse (value, notify_words, &s->notify_events, err);
 }
 
 /* Who administers: a login name counts on the cluster's own socket, an identity anywhere. */

@@ -184,6 +184,9 @@ int conf_faults_take (struct conf *conf, const struct err *step, size_t count, s
 /* A program that root is to run must be root's: neither it nor any folder above it is another's, or to be written by
  * others (a sticky folder may be). Where we are not root: root's or our own. ERR_DENIED, with what; name is the parameter's. */
 int conf_program_check (const char *name, const char *path, struct err *err);
+/* Words of a list (ended by NULL, at most 31), and ALL: word n sets bit n, beside those that are set. ERR_INVALID names all. */
+int conf_bits_parse (const struct conf_value *value, const char *const *words, unsigned *bits,
+                     struct err *err);
 /* Who is told of what should not wait (NOTIFICATIONPROGRAM, NOTIFICATIONACCOUNT, NOTIFICATIONURL; NULL: nobody by that way,
  * the account is there with a program): a program that may be run, an account that exists, a URL's form. ERR_INVALID or
  * ERR_DENIED, with the parameter. */

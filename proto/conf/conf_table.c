@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "proto/base/strbuf.h"
+#include "proto/base/text.h"
 #include "proto/conf/conf_i.h"
 
 static int in_range (const struct conf_param *param, int64_t value, struct err *err)
@@ -492,5 +493,31 @@ int conf_table_read (struct conf *conf, const struct conf_param *params, void *t
     }
     if (conf->fault_count > faults)
         return err_set (err, conf->fault[faults].code, "%s", conf->fault[faults].text);
+    return 0;
+}
+
+int conf_bits_parse (const struct conf_value *value, const char *const *words, unsigned *bits,
+                     struct err *err)
+{
+    unsigned count = 0, all = 0;
+    while (words[count])
+        count++;
+    for (uint32_t i = 0; i < value->word_count; i++) {
+        unsigned at = 0;
+        while (at < count && strcasecmp (value->word[i], words[at]) != 0)
+            at++;
+        if (at < count) {
+            all |= 1u << at;
+        } else if (strcasecmp (value->word[i], "ALL") == 0) {
+            all |= (1u << count) - 1;
+        } else {
+            char known[ERR_TEXT_MAX] = "";
+            for (unsigned n = 0; n < count; n++)
+                text_printf (known + strlen (known), sizeof known - strlen (known), "%s%s",
+                             n ? ", " : "", words[n]);
+            return err_set (err, ERR_INVALID, "'%.40s': wanted %s or ALL", value->word[i], known);
+        }
+    }
+    *bits |= all;
     return 0;
 }
