@@ -268,10 +268,9 @@ static void givers (void **state)
     assert_non_null (pg);
     PGconn *sql = pg_fixture_connect (pg_fixture_database (pg, "givers"));
     pg_fixture_run (sql, "SET client_min_messages = warning");
-    schema_upto (sql, 35);
+    schema_upto (sql, TELLS);
     for (int i = 0; i < DATA; i++)
-        if (data[i].from <= 35 && (!data[i].to || 35 <= data[i].to))
-            pg_fixture_run (sql, data[i].sql);
+        pg_fixture_run (sql, data[i]);
     pg_fixture_run (
         sql,
         "INSERT INTO op SELECT i, 'nui://test/operator/ops', decode (lpad (to_hex (i), 32, '0'), 'hex'), "
@@ -289,7 +288,7 @@ static void givers (void **state)
         "(65, 0, 'P', 1, 4, 63, -2, 1, 1), (65, 1, 'P', 1, 6, 65, 2, 1, 1), "
         "(65, 2, 'P', 1, 4, 61, -3, 1, 1), (65, 3, 'P', 1, 6, 66, 3, 1, 1)");
     for (int i = 0; bank_migrations[i].version; i++)
-        if (bank_migrations[i].version > 35)
+        if (bank_migrations[i].version > TELLS)
             pg_fixture_run (sql, bank_migrations[i].sql);
     char *seen = pg_fixture_value (
         sql, "SELECT string_agg (id || giver, ' ' ORDER BY id) FROM allocation WHERE id > 3");

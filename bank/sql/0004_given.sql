@@ -1,4 +1,4 @@
--- 0036: an allocation says itself who gave it, the agency whose grant or deposit it is, also where the bank's own people
+-- 0004: an allocation says itself who gave it, the agency whose grant or deposit it is, also where the bank's own people
 -- transferred it or carried it forward.
 
 ALTER TABLE allocation ADD COLUMN giver text NOT NULL DEFAULT '';
