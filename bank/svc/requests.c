@@ -6,7 +6,7 @@
 #include "proto/base/clock.h"
 #include "proto/hash/sha256.h"
 #include "proto/job/delegation.h"
-#include "proto/job/jobcheck.h"
+#include "proto/job/element.h"
 
 enum { NAME_MAX_BYTES = 255 };
 
@@ -157,7 +157,7 @@ int job_open (struct work *work, const Nui__Common__V1__Envelope *envelope, time
         return err_set (err, ERR_INVALID, "the request carries no signed job");
     if (job_verify (work, envelope, at, &signer, delegation ? delegation : &unused, err) < 0)
         return err->code;
-    Nui__Common__V1__Job *job = jobcheck_unpack (&envelope->body, err);
+    Nui__Common__V1__Job *job = element_unpack (envelope, err);
     if (!job)
         return err_prefix (err, "the signed job");
     if (signer_check (&signer, job->submitter, err) < 0) {
@@ -181,7 +181,7 @@ static Nui__Common__V1__Job *job_open_unchecked (struct work *work,
     if (!committer_is_idle (work->svc->committer) || !envelope || envelope->body.len == 0 ||
         envelope->delegation.len > 0)
         return NULL;
-    Nui__Common__V1__Job *job = jobcheck_unpack (&envelope->body, &err);
+    Nui__Common__V1__Job *job = element_unpack (envelope, &err);
     if (!job)
         return NULL;
     if (principal_parse (job->submitter, &p, &err) < 0 || p.kind != PRINCIPAL_USER ||

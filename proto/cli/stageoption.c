@@ -2,13 +2,11 @@
  * them. jobspec calls it. No file is opened and no URL asked: that is the site's part. */
 #include "proto/cli/stageoption.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "proto/base/quantity.h"
 #include "proto/job/stagespec.h"
-#include "proto/base/strbuf.h"
-
-static const char INDEX[] = "{index}";
 
 typedef Nui__Common__V1__Transfer transfer;
 
@@ -112,13 +110,10 @@ transfer *stageoption_out (const char *text, struct arena *arena, struct err *er
 
 static char *index_put (const char *text, uint32_t index, struct arena *arena)
 {
-    struct strbuf b = STRBUF_INIT;
-    for (const char *at; (at = strstr (text, INDEX)); text = at + sizeof INDEX - 1) {
-        strbuf_append (&b, text, (size_t)(at - text));
-        strbuf_printf (&b, "%u", index);
-    }
-    strbuf_puts (&b, text);
-    return strbuf_move (&b, arena);
+    char *put = stage_index_put (text, index);
+    char *out = arena_strdup (arena, put);
+    free (put);
+    return out;
 }
 
 static transfer **list_index (transfer **list, size_t count, uint32_t index, struct arena *arena)

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "proto/base/quantity.h"
+#include "proto/base/strbuf.h"
 
 static const struct {
     const char *name;
@@ -232,4 +233,16 @@ int stage_checksum_parse (const char *text, uint8_t sha256_out[STAGE_SHA256_LEN]
     return fits ? 0
                 : err_set (err, ERR_INVALID,
                            "checksum '%.80s': wanted sha256: and 64 hexadecimal digits", text);
+}
+
+char *stage_index_put (const char *text, uint32_t index)
+{
+    static const char mark[] = "{index}";
+    struct strbuf b = STRBUF_INIT;
+    for (const char *at; (at = strstr (text, mark)); text = at + sizeof mark - 1) {
+        strbuf_append (&b, text, (size_t)(at - text));
+        strbuf_printf (&b, "%u", index);
+    }
+    strbuf_puts (&b, text);
+    return strbuf_steal (&b);
 }

@@ -46,5 +46,7 @@ const char *stage_url_show (const char *url, char *buf, size_t cap);
 int stage_path_check (const char *path, struct err *err);
 /* "sha256:" and 64 hexadecimal digits. */
 int stage_checksum_parse (const char *text, uint8_t sha256_out[STAGE_SHA256_LEN], struct err *err);
+/* The text with the index of an array's job for each "{index}"; the caller's to free. */
+char *stage_index_put (const char *text, uint32_t index);
 
 #endif

@@ -6,6 +6,7 @@
 #include "local/store/history.h"
 #include "local/svc/admin/admin.h"
 #include "local/svc/svc_i.h"
+#include "proto/job/element.h"
 
 static void record_fill (const struct history_job *h, struct store_job *out)
 {
@@ -28,15 +29,15 @@ static void record_fill (const struct history_job *h, struct store_job *out)
 
 int admin_purged_find (struct svc *svc, const char *id, struct store_job *out, struct err *err)
 {
-    char prefix[STORE_NAME_MAX];
+    struct element_id named = {.number = 0};
     struct history_job h;
     struct arena *arena = arena_create (0);
-    uint64_t number = 0;
     bool bare = *id && strspn (id, "0123456789") == strlen (id);
-    int rc = bare ? uint_parse (id, "job", 1, INT64_MAX, &number, err)
-                  : id_parse (id, prefix, sizeof prefix, &number, err);
-    if (rc == 0 && number <= INT64_MAX && (bare || strcmp (prefix, svc->site) == 0))
-        rc = history_of_job (svc->store, number, arena, &h, err);
+    int rc = bare ? uint_parse (id, "job", 1, INT64_MAX, &named.number, err)
+                  : element_id_parse (id, &named, err);
+    if (rc == 0 && named.number <= INT64_MAX && !named.range_count &&
+        (bare || strcmp (named.prefix, svc->site) == 0))
+        rc = history_of_job (svc->store, named.number, arena, &h, err);
     else if (rc == 0)
         rc = history_of_grid_job (svc->store, id, arena, &h, err);
     if (rc == 0)

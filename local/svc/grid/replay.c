@@ -21,6 +21,7 @@
 #include "local/svc/job/jobspec.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/text.h"
+#include "proto/job/element.h"
 
 /* When the signature ends, here. */
 static time_us signed_until (const struct svc *svc, const Nui__Common__V1__Job *job)
@@ -159,10 +160,10 @@ int replay_keep (struct svc *svc, const struct jobspec *spec, const char *meta,
     memcpy (row.hash, spec->hash, sizeof row.hash);
     text_printf (row.meta, sizeof row.meta, "%.63s", meta);
     text_printf (row.grid_job_id, sizeof row.grid_job_id, "%.63s", grid_job_id);
-    uint64_t number;
-    if (strncmp (grid_job_id, "grid.", 5) == 0 &&
-        uint_parse (grid_job_id + 5, "number", 1, INT64_MAX, &number, NULL) == 0)
-        number_keep (svc, row.meta, number);
+    struct element_id id;
+    if (element_id_parse (grid_job_id, &id, NULL) == 0 && strcmp (id.prefix, "grid") == 0 &&
+        id.number <= INT64_MAX)
+        number_keep (svc, row.meta, id.number);
     return signed_put (svc->store, &row, err);
 }
 

@@ -6,6 +6,7 @@
 #include "local/svc/job/jobs.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/text.h"
+#include "proto/job/element.h"
 
 /* Its metascheduler is told neither that it is here nor that it is not. */
 static int stray_check (const struct svc *svc, const char *job_id, struct err *err)
@@ -22,15 +23,14 @@ static int stray_check (const struct svc *svc, const char *job_id, struct err *e
 int jobs_find (struct svc *svc, const struct rpccall *call, const char *job_id,
                const char *component, struct store_job *out, struct err *err)
 {
-    char prefix[STORE_NAME_MAX];
-    uint64_t number;
+    struct element_id id;
     const struct principal *peer = call ? rpccall_peer (call) : NULL;
     const char *meta = peer && peer->kind == PRINCIPAL_META ? peer->name : "";
-    int rc = id_parse (job_id, prefix, sizeof prefix, &number, err);
+    int rc = element_id_parse (job_id, &id, err);
     if (rc != 0)
         return rc;
-    if (strcmp (prefix, svc->site) == 0 && number <= INT64_MAX)
-        rc = local_store_job_get (svc->store, number, out, err);
+    if (strcmp (id.prefix, svc->site) == 0 && !id.range_count && id.number <= INT64_MAX)
+        rc = local_store_job_get (svc->store, id.number, out, err);
     else
         rc = local_store_job_find (svc->store, settings_speakers (svc->settings, meta), job_id,
                                    component, out, err);

@@ -17,6 +17,7 @@
 #include "proto/base/fnv.h"
 #include "proto/base/text.h"
 #include "proto/hash/sha256.h"
+#include "proto/job/element.h"
 #include "proto/job/jobcheck.h"
 #include "proto/rpc/envelope.h"
 
@@ -381,9 +382,9 @@ int jobspec_runnable (const struct jobspec *spec, struct err *err)
 /* The job in it, guarded: of a stranger's bytes only what is bounded is unpacked. */
 static Nui__Common__V1__Job *job_of (const Nui__Common__V1__Envelope *envelope, struct err *err)
 {
-    Nui__Common__V1__Job *job = jobcheck_unpack (&envelope->body, err);
+    Nui__Common__V1__Job *job = element_unpack (envelope, err);
     if (!job)
-        err_prefix (err, "the envelope holds no job");
+        err_prefix (err, "the envelope holds no job that may be run");
     return job;
 }
 
@@ -563,6 +564,8 @@ int jobspec_load (struct svc *svc, const struct store_job *rec, struct jobspec *
     free (bytes);
     if (envelope)
         out->job = nui__common__v1__job__unpack (NULL, envelope->body.len, envelope->body.data);
+    if (out->job && element_apply (out->job, envelope->element, err) != 0)
+        jobspec_free (out);
     nui__common__v1__envelope__free_unpacked (envelope, NULL);
     if (!out->job)
         return err_set (err, ERR_INTERNAL, "job %llu: its stored envelope cannot be read",

@@ -1,0 +1,241 @@
+/* An array that was signed as one: its indexes, and the job of each. Who calls: nui-meta when it takes an array and for each of
+ * its jobs, sites and the bank for what they are given, and the client for ids. A uuid is made here and nowhere else, so that
+ * all of them mean the same job. */
+#include "proto/job/element.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/hash/sha256.h"
+#include "proto/job/jobcheck.h"
+#include "proto/job/stagespec.h"
+
+#define ELEMENT_DOMAIN "nui-array-v1"
+enum { UUID_BYTES = 16 };
+
+/* ---- the indexes */
+
+static uint32_t range_step (const IndexRange *r)
+{
+    return r->step ? r->step : 1;
+}
+
+static uint32_t range_count (const IndexRange *r)
+{
+    return (r->to - r->from) / range_step (r) + 1;
+}
+
+static uint32_t range_last (const IndexRange *r)
+{
+    return r->from + (range_count (r) - 1) * range_step (r);
+}
+
+int element_check (const Nui__Common__V1__Job *job, struct err *err)
+{
+    uint64_t count = 0;
+    if (job->n_indexes > ELEMENT_RANGES_MAX)
+        return err_set (err, ERR_LIMIT, "an array of %zu ranges, allowed are %d", job->n_indexes,
+                        ELEMENT_RANGES_MAX);
+    for (size_t i = 0; i < job->n_indexes; i++) {
+        const IndexRange *r = job->indexes[i];
+        if (r->to < r->from || r->to > ELEMENT_INDEX_MAX || r->step > ELEMENT_INDEX_MAX ||
+            (i && r->from <= range_last (job->indexes[i - 1])))
+            return err_set (err, ERR_INVALID,
+                            "an array's indexes ascend, each once, from 0 to %d: not %u-%u after "
+                            "%u",
+                            ELEMENT_INDEX_MAX, r->from, r->to,
+                            i ? range_last (job->indexes[i - 1]) : 0);
+        count += range_count (r);
+    }
+    if (count > ELEMENTS_MAX)
+        return err_set (err, ERR_LIMIT, "an array of %llu jobs, allowed are %d",
+                        (unsigned long long)count, ELEMENTS_MAX);
+    if (count && job->n_components > 1)
+        return err_set (err, ERR_INVALID, "an array's jobs have one component");
+    if (count && job->array_id.len)
+        return err_set (err, ERR_INVALID, "one of an array cannot be an array");
+    return 0;
+}
+
+uint32_t element_count (const Nui__Common__V1__Job *job)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < job->n_indexes; i++)
+        count += range_count (job->indexes[i]);
+    return count;
+}
+
+uint32_t element_index (const Nui__Common__V1__Job *job, uint32_t place)
+{
+    size_t i = 0;
+    while (place >= range_count (job->indexes[i]))
+        place -= range_count (job->indexes[i++]);
+    return job->indexes[i]->from + place * range_step (job->indexes[i]);
+}
+
+static bool element_is_signed (const Nui__Common__V1__Job *job, uint32_t index)
+{
+    for (size_t i = 0; i < job->n_indexes; i++) {
+        const IndexRange *r = job->indexes[i];
+        if (index >= r->from && index <= r->to)
+            return (index - r->from) % range_step (r) == 0;
+    }
+    return false;
+}
+
+/* ---- the job of one */
+
+static void transfers_index (Nui__Common__V1__Transfer **list, size_t count, uint32_t index)
+{
+    for (size_t i = 0; i < count; i++) {
+        char *url = stage_index_put (list[i]->url, index);
+        char *path = stage_index_put (list[i]->path, index);
+        if (list[i]->url != protobuf_c_empty_string)
+            free (list[i]->url);
+        if (list[i]->path != protobuf_c_empty_string)
+            free (list[i]->path);
+        list[i]->url = url;
+        list[i]->path = path;
+    }
+}
+
+/* Of the signed uuid and the index; the signed one becomes the array's. */
+static void element_name (Nui__Common__V1__Job *job, uint32_t index)
+{
+    const uint8_t bytes[4] = {(uint8_t)(index >> 24), (uint8_t)(index >> 16), (uint8_t)(index >> 8),
+                              (uint8_t)index};
+    uint8_t hash[SHA256_BYTES];
+    uint8_t *uuid = malloc (UUID_BYTES);
+    if (!uuid)
+        abort ();
+    EVP_MD_CTX *md = sha256_begin ();
+    sha256_add (md, ELEMENT_DOMAIN, sizeof ELEMENT_DOMAIN);
+    sha256_add (md, job->uuid.data, job->uuid.len);
+    sha256_add (md, bytes, sizeof bytes);
+    sha256_end (md, hash);
+    memcpy (uuid, hash, UUID_BYTES);
+    job->array_id = job->uuid;
+    job->uuid = (ProtobufCBinaryData){UUID_BYTES, uuid};
+}
+
+int element_apply (Nui__Common__V1__Job *job, uint32_t element, struct err *err)
+{
+    const uint32_t index = element - 1;
+    if (job->n_indexes == 0)
+        return element == 0
+                   ? 0
+                   : err_set (err, ERR_INVALID,
+                              "job %u of an array is meant, and the job is no array", index);
+    if (element_check (job, err) < 0)
+        return err->code;
+    if (job->uuid.len != UUID_BYTES)
+        return err_set (err, ERR_INVALID, "the signed job has no uuid of 16 bytes");
+    if (element == 0)
+        return err_set (err, ERR_INVALID, "the job is an array of %u, and none of them is meant",
+                        element_count (job));
+    if (!element_is_signed (job, index))
+        return err_set (err, ERR_DENIED, "the user signed no index %u of this array", index);
+    job->array_index = index;
+    job->array_count = element_count (job);
+    job->array_min = job->indexes[0]->from;
+    job->array_max = range_last (job->indexes[job->n_indexes - 1]);
+    element_name (job, index);
+    for (size_t i = 0; i < job->n_components; i++) {
+        transfers_index (job->components[i]->stage_in, job->components[i]->n_stage_in, index);
+        transfers_index (job->components[i]->stage_out, job->components[i]->n_stage_out, index);
+    }
+    return 0;
+}
+
+Nui__Common__V1__Job *element_unpack (const Nui__Common__V1__Envelope *envelope, struct err *err)
+{
+    Nui__Common__V1__Job *job = jobcheck_unpack (&envelope->body, err);
+    if (job && element_apply (job, envelope->element, err) < 0) {
+        nui__common__v1__job__free_unpacked (job, NULL);
+        job = NULL;
+    }
+    return job;
+}
+
+/* ---- ids */
+
+static int id_range_parse (char *text, struct element_range *out, struct err *err)
+{
+    uint64_t from, to, step = 1;
+    char *colon = strchr (text, ':');
+    if (colon)
+        *colon++ = '\0';
+    char *dash = strchr (text, '-');
+    if (dash)
+        *dash++ = '\0';
+    if (uint_parse (text, "index", 0, ELEMENT_INDEX_MAX, &from, err) < 0 ||
+        uint_parse (dash ? dash : text, "index", from, ELEMENT_INDEX_MAX, &to, err) < 0 ||
+        (colon && uint_parse (colon, "step", 1, ELEMENT_INDEX_MAX, &step, err) < 0))
+        return err->code;
+    *out = (struct element_range){(uint32_t)from, (uint32_t)to, (uint32_t)step};
+    return 0;
+}
+
+int element_id_parse (const char *text, struct element_id *out, struct err *err)
+{
+    enum { RANGES = sizeof out->range / sizeof *out->range, TEXT_MAX = 1024 };
+    char copy[TEXT_MAX], *rest;
+    size_t len = strlen (text);
+    *out = (struct element_id){.range_count = 0};
+    char *open = NULL;
+    if (len < sizeof copy) {
+        memcpy (copy, text, len + 1);
+        open = strchr (copy, '[');
+    }
+    if (!open)
+        return id_parse (text, out->prefix, sizeof out->prefix, &out->number, err);
+    *open++ = '\0';
+    if (len < 3 || text[len - 1] != ']')
+        return err_set (err, ERR_INVALID, "'%.80s': wanted indexes as in grid.42[3-7,9]", text);
+    copy[len - 1] = '\0';
+    int rc = id_parse (copy, out->prefix, sizeof out->prefix, &out->number, err);
+    for (char *one = strtok_r (open, ",", &rest); one && rc == 0; one = strtok_r (NULL, ",", &rest))
+        rc = out->range_count == RANGES
+                 ? err_set (err, ERR_LIMIT, "'%.80s': more than %d ranges", text, RANGES)
+                 : id_range_parse (one, &out->range[out->range_count++], err);
+    if (rc == 0 && out->range_count == 0)
+        rc = err_set (err, ERR_INVALID, "'%.80s' names no index", text);
+    return rc;
+}
+
+bool element_id_has (const struct element_id *id, uint32_t index)
+{
+    for (uint32_t i = 0; i < id->range_count; i++) {
+        const struct element_range *r = &id->range[i];
+        if (index >= r->from && index <= r->to && (index - r->from) % r->step == 0)
+            return true;
+    }
+    return id->range_count == 0;
+}
+
+bool element_id_single (const struct element_id *id, uint32_t *index_out)
+{
+    *index_out = id->range[0].from;
+    return id->range_count == 1 && id->range[0].to == id->range[0].from;
+}
+
+void element_ranges_text (const uint32_t *at, uint32_t count, size_t cap, struct strbuf *out)
+{
+    const size_t begin = out->len;
+    for (uint32_t i = 0, n; i < count; i += n) {
+        const uint32_t step = i + 1 < count ? at[i + 1] - at[i] : 1;
+        for (n = 1; i + n < count && at[i + n] - at[i + n - 1] == step;)
+            n++;
+        if (n == 2 && step > 1)
+            n = 1; /* the second may begin a range of its own */
+        if (out->len - begin > cap) {
+            strbuf_printf (out, ",…");
+            return;
+        }
+        strbuf_printf (out, "%s%u", i ? "," : "", at[i]);
+        if (n > 1)
+            strbuf_printf (out, "-%u", at[i + n - 1]);
+        if (n > 1 && step > 1)
+            strbuf_printf (out, ":%u", step);
+    }
+}
