@@ -2,6 +2,7 @@
  * folder. It finds the members of a group through proto/cli/metas.h, and never talks to a site
  * by itself. */
 #include "meta/cli/grid.h"
+#include "proto/job/element.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +140,7 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
 const struct cli_option grid_submit_options[] = {
     JOB_OPTIONS,
     JOB_TEXT ("array", 0, JOB_ARRAY, "1-10%3",
-              "ten jobs, NUI_ARRAY_INDEX 1 to 10, three at one time at a site"),
+              "ten jobs, NUI_ARRAY_INDEX 1 to 10, three at one time"),
     {"env-all", 'V', CLI_OPT_FLAG, NULL, "pass all variables but those of the session and the site",
      offsetof (struct job_options, env_all)},
     {"wait", 0, CLI_OPT_FLAG, NULL,
@@ -198,9 +199,11 @@ int grid_job_id (struct cli_context *ctx, const char *text, char *out, size_t ca
         snprintf (out, cap, "grid.%llu", (unsigned long long)number);
         return 0;
     }
-    char prefix[PRINCIPAL_NAME_MAX];
-    if (id_parse (text, prefix, sizeof prefix, &number, err) < 0)
-        return err_set (err, ERR_INVALID, "'%s' is not the id of a job (as in grid.42)", text);
+    struct element_id id;
+    if (element_id_parse (text, &id, err) < 0)
+        return strchr (text, '[') ? err->code
+                                  : err_set (err, ERR_INVALID,
+                                             "'%s' is not the id of a job (as in grid.42)", text);
     if ((size_t)snprintf (out, cap, "%s", text) >= cap)
         return err_set (err, ERR_LIMIT, "'%s' is too long for the id of a job", text);
     return 0;

@@ -29,7 +29,7 @@ static const struct table_column jobs_columns[] = {
 };
 
 struct jobs_args {
-    bool all, ended, totals;
+    bool all, ended, totals, elements;
     uint64_t limit;
     struct cli_period period;
     const char *state, *site, *name, *account, *user, *columns, *sort;
@@ -59,6 +59,8 @@ static const struct cli_option jobs_options[] = {
      offsetof (struct jobs_args, columns)},
     {"sort", 0, CLI_OPT_STRING, "[-]COLUMN", "ordered by it; -: the largest first",
      offsetof (struct jobs_args, sort)},
+    {"elements", 0, CLI_OPT_FLAG, NULL, "each job of an array, and not one line for all of it",
+     offsetof (struct jobs_args, elements)},
     {"totals", 0, CLI_OPT_FLAG, NULL, "a last line: jobs, processors, processor-hours",
      offsetof (struct jobs_args, totals)},
     {"limit", 0, CLI_OPT_COUNT, "N", "the newest N (default 1000)",
@@ -91,17 +93,29 @@ static bool listed (const char *list, const char *word)
 
 static bool at_site (const Nui__Meta__V1__JobStatus *s, const char *list)
 {
+    for (size_t i = 0; s->array && i < s->array->n_sites; i++)
+        if (listed (list, s->array->sites[i]))
+            return true;
     for (size_t i = 0; i < s->n_components; i++)
         if (*s->components[i]->site && listed (list, s->components[i]->site))
             return true;
     return false;
 }
 
+/* Of an array any of it may be. */
+static bool in_state (const Nui__Meta__V1__JobStatus *s, const char *list)
+{
+    for (size_t i = 0; s->array && i < s->array->n_counts; i++)
+        if (listed (list, grid_state_name (s->array->counts[i]->state)))
+            return true;
+    return !s->array && listed (list, grid_state_name (s->state));
+}
+
 static bool wanted (const struct jobs_args *args, const Nui__Meta__V1__JobStatus *s)
 {
     return (!args->period.from || !s->end_us || s->end_us >= args->period.from) &&
            (!args->period.to || s->submit_us < args->period.to) &&
-           (!args->state || listed (args->state, grid_state_name (s->state))) &&
+           (!args->state || in_state (s, args->state)) &&
            (!args->site || at_site (s, args->site)) &&
            (!args->name || fnmatch (args->name, s->name, 0) == 0) &&
            (!args->account || listed (args->account, s->account)) &&
@@ -123,6 +137,17 @@ static int32_t exit_of (const Nui__Meta__V1__JobStatus *s)
     return code;
 }
 
+/* "Running", of an array "Running:3 Queued:7". */
+static void state_cell (struct table *table, const Nui__Meta__V1__JobStatus *s)
+{
+    struct strbuf text = STRBUF_INIT;
+    for (size_t i = 0; s->array && i < s->array->n_counts; i++)
+        strbuf_printf (&text, "%s%s:%u", i ? " " : "", grid_state_name (s->array->counts[i]->state),
+                       s->array->counts[i]->count);
+    table_text (table, s->array ? strbuf_text (&text) : grid_state_name (s->state));
+    strbuf_free (&text);
+}
+
 static void jobs_row (struct table *table, const Nui__Meta__V1__JobStatus *s, time_us now,
                       struct jobs_sum *sum)
 {
@@ -133,12 +158,14 @@ static void jobs_row (struct table *table, const Nui__Meta__V1__JobStatus *s, ti
             strbuf_printf (&sites, "%s%s", sites.len ? "+" : "", s->components[i]->site);
         procs += s->components[i]->job ? s->components[i]->job->procs : 0;
     }
+    for (size_t i = 0; s->array && i < s->array->n_sites; i++)
+        strbuf_printf (&sites, "%s%s", i ? "," : "", s->array->sites[i]);
     duration_us elapsed = has_run (s) ? (s->end_us ? s->end_us : now) - s->start_us : 0;
     table_text (table, s->grid_job_id);
     table_text (table, *s->name ? s->name : NULL);
     table_text (table, user_name (s->submitter));
     table_text (table, *s->account ? s->account : NULL);
-    table_text (table, grid_state_name (s->state));
+    state_cell (table, s);
     table_text (table, sites.len ? strbuf_text (&sites) : NULL);
     if (procs)
         table_int (table, (int64_t)procs);
@@ -151,7 +178,7 @@ static void jobs_row (struct table *table, const Nui__Meta__V1__JobStatus *s, ti
         table_duration (table, elapsed);
     else
         table_null (table);
-    if (has_run (s) && s->end_us)
+    if (has_run (s) && s->end_us && !s->array)
         table_int (table, exit_of (s));
     else
         table_null (table);
@@ -172,18 +199,13 @@ struct pages {
     bool more; /* there may be others that were not looked at */
 };
 
-static uint64_t number_of (const Nui__Meta__V1__JobStatus *s)
-{
-    const char *dot = strchr (s->grid_job_id, '.');
-    return dot ? strtoull (dot + 1, NULL, 10) : 0;
-}
-
 static int pages_read (struct cli_context *ctx, const struct jobs_args *args, struct pages *pages,
                        struct err *err)
 {
     Nui__Meta__V1__JobsRequest request = NUI__META__V1__JOBS_REQUEST__INIT;
     request.all_users = args->all;
     request.ended = args->ended || args->period.from || args->period.to || args->state;
+    request.elements = args->elements;
     request.limit = PAGE;
     for (pages->more = true; pages->more && pages->found < args->limit;) {
         ProtobufCMessage *reply = NULL;
@@ -193,12 +215,9 @@ static int pages_read (struct cli_context *ctx, const struct jobs_args *args, st
             return err->code;
         Nui__Meta__V1__JobsReply *page = (Nui__Meta__V1__JobsReply *)reply;
         pages->page[pages->count++] = page;
-        for (size_t i = 0; i < page->n_jobs; i++) {
-            uint64_t number = number_of (page->jobs[i]);
+        for (size_t i = 0; i < page->n_jobs; i++)
             pages->found += wanted (args, page->jobs[i]);
-            if (i == 0 || number < request.before)
-                request.before = number;
-        }
+        request.before = page->first;
         pages->more = page->n_jobs >= PAGE && request.before > 1;
     }
     return 0;

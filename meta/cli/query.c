@@ -297,8 +297,97 @@ static void site_asked (struct cli_context *ctx, Nui__Meta__V1__ComponentStatus 
     rpcclient_destroy (site);
 }
 
+static const struct table_column array_columns[] = {
+    {"state", "STATE", TABLE_TEXT, 0},
+    {"count", "COUNT", TABLE_INT, 0},
+    {"indexes", "INDEXES", TABLE_TEXT, 0},
+};
+
+static const struct table_column whole_columns[] = {
+    {"job_id", "Job", TABLE_TEXT, 0},
+    {"name", "Name", TABLE_TEXT, 0},
+    {"submitter", "Submitter", TABLE_TEXT, 0},
+    {"account", "Account", TABLE_TEXT, 0},
+    {"state", "State", TABLE_TEXT, 0},
+    {"jobs", "Jobs", TABLE_INT, 0},
+    {"limit", "At one time", TABLE_INT, 0},
+    {"sites", "Sites", TABLE_TEXT, 0},
+    {"submit_time", "Submitted", TABLE_TIME, 0},
+    {"start_time", "First start", TABLE_TIME, 0},
+    {"end_time", "Last end", TABLE_TIME, 0},
+    {"price_max", "Price at most", TABLE_CREDITS, 0},
+    {"cost_bound", "Each signed for at most", TABLE_CREDITS, 0},
+};
+
+static struct table *whole_record (const Nui__Meta__V1__JobStatus *s)
+{
+    struct table *t = TABLE_CREATE (whole_columns);
+    struct strbuf sites = STRBUF_INIT;
+    for (size_t i = 0; i < s->array->n_sites; i++)
+        strbuf_printf (&sites, "%s%s", i ? "," : "", s->array->sites[i]);
+    table_text (t, s->grid_job_id);
+    table_text (t, text_or_null (s->name));
+    table_text (t, s->submitter);
+    table_text (t, text_or_null (s->account));
+    table_text (t, grid_state_name (s->state));
+    table_int (t, s->array->count);
+    if (s->array->limit)
+        table_int (t, s->array->limit);
+    else
+        table_null (t);
+    table_text (t, text_or_null (strbuf_text (&sites)));
+    table_time (t, s->submit_us);
+    table_time (t, time_or_none (s->start_us));
+    table_time (t, time_or_none (s->end_us));
+    table_credits (t, s->price_micro);
+    if (s->cost_max_micro)
+        table_credits (t, s->cost_max_micro);
+    else
+        table_null (t);
+    table_end_row (t);
+    strbuf_free (&sites);
+    return t;
+}
+
+/* An array, or a part of one: how many of it are in which state. */
+static int array_print (struct cli_context *ctx, const Nui__Meta__V1__JobStatus *s)
+{
+    struct table *record = whole_record (s), *states = TABLE_CREATE (array_columns);
+    int code;
+    for (size_t i = 0; i < s->array->n_counts; i++) {
+        table_text (states, grid_state_name (s->array->counts[i]->state));
+        table_int (states, s->array->counts[i]->count);
+        table_text (states, text_or_null (s->array->counts[i]->indexes));
+        table_end_row (states);
+    }
+    if (cli_format (ctx) == CLI_JSON) {
+        struct strbuf out = STRBUF_INIT;
+        struct jsonout json = jsonout_make (&out);
+        jsonout_object (&json);
+        jsonout_key (&json, "job");
+        table_to_json_row (record, 0, &json);
+        jsonout_key (&json, "array");
+        table_to_json (states, &json);
+        jsonout_end (&json);
+        code = cli_output (&out);
+        strbuf_free (&out);
+    } else if (cli_format (ctx) == CLI_CSV) {
+        code = table_print (states, ctx);
+    } else {
+        code = table_print_record (record, ctx);
+        putchar ('\n');
+        if (code == CLI_OK)
+            code = table_print (states, ctx);
+    }
+    table_destroy (states);
+    table_destroy (record);
+    return code;
+}
+
 static int status_print (struct cli_context *ctx, const Nui__Meta__V1__JobStatus *s)
 {
+    if (s->array)
+        return array_print (ctx, s);
     struct table *files = transfers_table ();
     for (size_t i = 0; i < s->n_components; i++) {
         Nui__Meta__V1__ComponentStatus *c = s->components[i];
@@ -400,9 +489,13 @@ static int cancel_one (struct cli_context *ctx, const char *command, const char 
     if (grid_call (ctx, "Cancel", &request.base, &reply, &err) < 0)
         return cli_fail (command, &err);
     bool cancelled = ((Nui__Meta__V1__CancelReply *)reply)->cancelled;
+    uint32_t count = ((Nui__Meta__V1__CancelReply *)reply)->count;
     protobuf_c_message_free_unpacked (reply, NULL);
     if (cancelled) {
-        printf ("job %s cancelled\n", id);
+        if (count > 1)
+            printf ("%s: %u jobs cancelled\n", id, count);
+        else
+            printf ("job %s cancelled\n", id);
         return CLI_OK;
     }
     err_set (&err, ERR_CONFLICT, "job %s has ended before", id);

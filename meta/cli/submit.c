@@ -10,26 +10,19 @@
 
 enum { KEY_MAX = 200 };
 
-/* One id, or those of an array. */
-static int submitted (struct cli_context *ctx, const char *const *id, uint32_t count, bool array)
+static int submitted (struct cli_context *ctx, const char *id)
 {
     struct strbuf out = STRBUF_INIT;
     if (cli_format (ctx) == CLI_JSON) {
         struct jsonout json = jsonout_make (&out);
         jsonout_object (&json);
-        jsonout_key (&json, array ? "job_ids" : "job_id");
-        if (array)
-            jsonout_array (&json);
-        for (uint32_t i = 0; i < count; i++)
-            jsonout_text (&json, id[i]);
-        if (array)
-            jsonout_end (&json);
+        jsonout_key (&json, "job_id");
+        jsonout_text (&json, id);
         jsonout_end (&json);
     } else {
-        if (cli_format (ctx) == CLI_CSV && !cli_noheader (ctx))
-            strbuf_puts (&out, "job_id\n");
-        for (uint32_t i = 0; i < count; i++)
-            strbuf_printf (&out, "%s\n", id[i]);
+        const char *head = cli_format (ctx) == CLI_CSV && !cli_noheader (ctx) ? "job_id\n" : "";
+        const char *quote = cli_format (ctx) == CLI_CSV && strchr (id, ',') ? "\"" : "";
+        strbuf_printf (&out, "%s%s%s%s\n", head, quote, id, quote);
     }
     int code = cli_output (&out);
     fflush (stdout);
@@ -88,31 +81,27 @@ static int submit_one (struct cli_context *ctx, const char *command, Nui__Common
     return code;
 }
 
-/* With --key the ids of job and array follow from the key and from whose it is, whatever else is asked for. */
-static int key_apply (struct cli_context *ctx, const char *command, const char *key, uint32_t at,
+/* With --key the uuid follows from the key and from whose it is, whatever else is asked for. */
+static int key_apply (struct cli_context *ctx, const char *command, const char *key,
                       struct arena *arena, Nui__Common__V1__Job *job)
 {
     struct err err = {0};
     char uri[PRINCIPAL_URI_MAX];
-    uint8_t hash[2][SHA256_BYTES];
+    uint8_t hash[SHA256_BYTES];
+    const uint32_t zero = 0;
     struct tlsid *me = cli_identity (ctx, &err);
     if (!me)
         return cli_fail (command, &err);
     if (!*key || strlen (key) > KEY_MAX)
         return cli_usage (command, "--key has 1 to %d characters", KEY_MAX);
-    for (uint32_t i = 0; i < 2; i++) { /* the job, the array */
-        EVP_MD_CTX *md = sha256_begin ();
-        uint32_t number = i ? UINT32_MAX : at;
-        sha256_add (md, "nui submit --key", sizeof "nui submit --key");
-        sha256_add (md, job->grid, strlen (job->grid) + 1);
-        sha256_add (md, principal_uri (tlsid_self (me), uri), strlen (uri) + 1);
-        sha256_add (md, key, strlen (key) + 1);
-        sha256_add (md, &number, sizeof number);
-        sha256_end (md, hash[i]);
-    }
-    job->uuid.data = arena_memdup (arena, hash[0], 16);
-    if (job->array_id.len)
-        job->array_id.data = arena_memdup (arena, hash[1], 16);
+    EVP_MD_CTX *md = sha256_begin ();
+    sha256_add (md, "nui submit --key", sizeof "nui submit --key");
+    sha256_add (md, job->grid, strlen (job->grid) + 1);
+    sha256_add (md, principal_uri (tlsid_self (me), uri), strlen (uri) + 1);
+    sha256_add (md, key, strlen (key) + 1);
+    sha256_add (md, &zero, sizeof zero);
+    sha256_end (md, hash);
+    job->uuid.data = arena_memdup (arena, hash, 16);
     return CLI_OK;
 }
 
@@ -130,6 +119,25 @@ static int follow (struct cli_context *ctx, const char *command, const char *id,
                                                                                     : code;
 }
 
+/* The job, or each of the array that has this id. */
+static int follow_all (struct cli_context *ctx, const char *command, const char *id,
+                       const struct jobarray *array, const char *directory)
+{
+    const char *open = strchr (id, '[');
+    int code = CLI_OK;
+    if (!array->count || !open)
+        return follow (ctx, command, id, directory);
+    for (uint32_t i = 0; i < array->count; i++) {
+        struct strbuf one = STRBUF_INIT;
+        strbuf_append (&one, id, (size_t)(open - id));
+        strbuf_printf (&one, "[%u]", array->index[i]);
+        int ended = follow (ctx, command, strbuf_text (&one), directory);
+        code = code == CLI_OK ? ended : code;
+        strbuf_free (&one);
+    }
+    return code;
+}
+
 static int submit_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct job_options *options = calloc (1, sizeof *options);
@@ -137,8 +145,7 @@ static int submit_run (struct cli_context *ctx, int argc, char **argv)
     Nui__Common__V1__Job *job;
     struct cli_operands operands;
     struct jobarray array;
-    const char **id = NULL;
-    uint32_t done = 0, all;
+    const char *id = NULL;
     int code;
     if (!cli_options (ctx, grid_submit_options, CLI_STOP_AT_OPERAND, options, argc, argv, &operands,
                       &code))
@@ -146,26 +153,17 @@ static int submit_run (struct cli_context *ctx, int argc, char **argv)
     code = job_options_build (ctx, argv[0], options, &operands, arena, &array, &job);
     if (code != CLI_OK)
         goto out;
+    if (array.count)
+        jobarray_whole (&array, arena, job);
     code = grid_bound_set (ctx, argv[0], job, array.count > 0, arena);
-    all = array.count ? array.count : 1;
-    id = arena_array (arena, all, sizeof *id);
-    for (; done < all && code == CLI_OK; done += code == CLI_OK) {
-        Nui__Common__V1__Job *one = jobarray_element (&array, done, arena, job);
-        uint32_t index = array.count ? array.index[done] : 0;
-        if (options->key)
-            code = key_apply (ctx, argv[0], options->key, index, arena, one);
-        if (code == CLI_OK)
-            code = submit_one (ctx, argv[0], one, options->key != NULL,
-                               !options->key && !array.count, arena, &id[done]);
-    }
-    if (done > 0) { /* also where a later one failed: these are there */
-        int told = submitted (ctx, id, done, array.count > 0);
-        code = code == CLI_OK ? told : code;
-    }
-    for (uint32_t i = 0; i < done && (options->wait || options->save); i++) {
-        int one = follow (ctx, argv[0], id[i], options->save);
-        code = code == CLI_OK ? one : code;
-    }
+    if (code == CLI_OK && options->key)
+        code = key_apply (ctx, argv[0], options->key, arena, job);
+    if (code == CLI_OK)
+        code = submit_one (ctx, argv[0], job, options->key != NULL, !options->key, arena, &id);
+    if (code == CLI_OK)
+        code = submitted (ctx, id);
+    if (code == CLI_OK && (options->wait || options->save))
+        code = follow_all (ctx, argv[0], id, &array, options->save);
 out:
     arena_destroy (arena);
     free (options);

@@ -118,6 +118,7 @@ struct metad {
     struct gridjob *jobs;      /* live ones and those being watched, by number */
     struct gridjob *licensed;  /* gridlicence.c: those of them that ask for licences */
     struct awaited *awaited;   /* waits.c: jobs that others wait for */
+    struct array *arrays;      /* arrays.c: hash by number */
     struct event *renew_timer; /* renew.c; NULL until the first */
     struct hooks *hooks;
     struct job_share *shares;  /* share.c: hash by submitter */

@@ -212,7 +212,11 @@ void job_list (struct gridjob *job, uint64_t number)
     job->number = number;
     if (number > job->metad->number_max)
         job->metad->number_max = number;
-    snprintf (job->id, sizeof job->id, "grid.%llu", (unsigned long long)number);
+    if (job->array)
+        snprintf (job->id, sizeof job->id, "grid.%llu[%u]", (unsigned long long)job->array,
+                  job->element - 1);
+    else
+        snprintf (job->id, sizeof job->id, "grid.%llu", (unsigned long long)number);
     HASH_ADD (hh, job->metad->jobs, number, sizeof job->number, job);
     parts_tell (job->metad, job_listed, job);
 }

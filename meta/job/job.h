@@ -25,6 +25,14 @@ enum move_stage {
     MOVE_UNDOING = 4,
 };
 
+/* Where one of an array stands (place/arrays.h). Not durable: follows from what is. */
+enum array_turn {
+    ARRAY_ASIDE = 0, /* held, delayed, another's, or over */
+    ARRAY_WAITS = 1, /* its turn has not come */
+    ARRAY_CHOOSES = 2,
+    ARRAY_PLACED = 3,
+};
+
 struct jobmove {
     enum move_stage stage;
     char site[COALLOC_NAME_MAX];
@@ -75,7 +83,7 @@ struct gridjob {
     UT_hash_handle hh;
     struct metad *metad;
     uint64_t number;
-    char id[32]; /* "grid.42" */
+    char id[48]; /* "grid.42"; of an array "grid.42[7]" */
     EnvelopeMessage *envelope;
     JobMessage *job;
     char submitter[PRINCIPAL_URI_MAX];
@@ -103,6 +111,11 @@ struct gridjob {
     uint32_t failures;                    /* for the back-off; not durable */
     char (*refused_by)[COALLOC_NAME_MAX]; /* sites that said no; not durable */
     uint32_t refused_count;
+    /* One of an array that was signed as one (array.h). */
+    uint64_t array;   /* the number of its first; 0: of none */
+    uint32_t element; /* 1 + its index */
+    enum array_turn turn;
+    struct gridjob *array_prev, *array_next;
     /* A co-allocated one. */
     struct coalloc_record *record;
     struct coalloc_record *slide; /* slide.h; may be NULL */
@@ -150,8 +163,11 @@ time_us job_expires (const struct gridjob *job);
 /* A new job around an envelope and its body, both taken over also on failure. */
 struct gridjob *job_create (struct metad *metad, EnvelopeMessage *envelope, JobMessage *body,
                             const char *submitter, struct err *err);
-/* Inserts it with its record; gives it its number. ERR_EXISTS: that uuid is there as number_out. */
-int job_insert (struct gridjob *job, uint64_t *number_out, struct err *err);
+/* Inserts it with its record and gives it its number, which is *number_out; or all of an array, in the order of their
+ * indexes, or none. ERR_EXISTS: that uuid is there as number_out. */
+int job_insert (struct gridjob *const *job, uint32_t count, uint64_t *number_out, struct err *err);
+/* "grid.42[1-10000]" of the array of which it is one, in the arena. */
+char *job_array_id (const struct gridjob *job, struct arena *arena);
 /* In memory, or from disk (then it goes away at the next turn unless it is live or watched).
  * NULL with ERR_NOT_FOUND. */
 struct gridjob *job_get (struct metad *metad, uint64_t number, struct err *err);

@@ -7,6 +7,7 @@
 
 #include "meta/job/peers.h"
 #include "proto/base/text.h"
+#include "proto/job/element.h"
 #include "proto/rpc/pbguard.h"
 
 /* ---- writing */
@@ -78,27 +79,30 @@ static struct job_row row_of (const struct gridjob *job)
         .move_attempt = job->move.attempt,
         .move_shape = job->move.shape,
         .move_price = job->move.price,
+        .array = job->array,
+        .element = job->element,
     };
     memcpy (row.uuid.b, job->job->uuid.data, sizeof row.uuid.b);
     return row;
 }
 
-int job_insert (struct gridjob *job, uint64_t *number_out, struct err *err)
+/* In the transaction that is open. Of an array that no other member has to know only the first has the envelope. */
+static int insert_one (struct gridjob *job, uint64_t *number_out, struct arena *arena,
+                       struct err *err)
 {
     struct metastore *store = job->metad->store;
-    struct arena *arena = arena_create (0);
-    if (!job->submit_us)
-        job->submit_us = clock_now_us ();
     const struct peers *peers = job->metad->peers;
-    if (peers)
-        job->change = 1; /* the first version that there is */
     struct job_row row = row_of (job);
-    row.envelope = pack (&job->envelope->base, arena);
-    int rc = metastore_begin (store, err);
-    if (rc)
-        goto out;
+    int rc = 0;
     if (peers)
         rc = metastore_job_number (store, peers->count, peers->self, &row.number, err);
+    else if (job->element)
+        rc = metastore_job_number (store, 1, 0, &row.number, err);
+    if (job->element && !job->array)
+        job->array = row.array = row.number;
+    row.envelope = (struct metastore_blob){"", 0};
+    if (peers || row.array == 0 || row.array == row.number)
+        row.envelope = pack (&job->envelope->base, arena);
     if (rc == 0)
         rc = metastore_job_insert (store, &row, number_out, err);
     if (rc == 0) {
@@ -106,16 +110,36 @@ int job_insert (struct gridjob *job, uint64_t *number_out, struct err *err)
         rc = parts_save (job, true, arena, err);
         parts_ask (rc, job->metad, job_inserting, job, err);
     }
-    if (rc == 0)
-        rc = metastore_commit (store, err);
-    if (rc) {
-        job_unlist (job);
-        metastore_rollback (store);
-    } else {
-        parts_tell (job->metad, job_saved, job, true);
+    return rc;
+}
+
+int job_insert (struct gridjob *const *job, uint32_t count, uint64_t *number_out, struct err *err)
+{
+    struct metad *metad = job[0]->metad;
+    uint64_t number = 0;
+    int rc = metastore_begin (metad->store, err);
+    if (rc)
+        return rc;
+    for (uint32_t i = 0; i < count && rc == 0; i++) {
+        struct arena *arena = arena_create (0);
+        if (!job[i]->submit_us)
+            job[i]->submit_us = clock_now_us ();
+        if (metad->peers)
+            job[i]->change = 1; /* the first version that there is */
+        job[i]->array = i ? job[0]->array : 0;
+        rc = insert_one (job[i], &number, arena, err);
+        if (i == 0 || rc)
+            *number_out = number;
+        arena_destroy (arena);
     }
-out:
-    arena_destroy (arena);
+    if (rc == 0)
+        rc = metastore_commit (metad->store, err);
+    for (uint32_t i = 0; i < count && rc; i++)
+        job_unlist (job[i]);
+    if (rc)
+        metastore_rollback (metad->store);
+    for (uint32_t i = 0; i < count && rc == 0; i++)
+        parts_tell (metad, job_saved, job[i], true);
     return rc;
 }
 
@@ -222,6 +246,21 @@ static void row_take (struct gridjob *job, const struct job_row *row)
     job->move.price = row->move_price;
 }
 
+/* The envelope of its row, or of its array's first. NULL: it is damaged. */
+static EnvelopeMessage *envelope_load (struct metad *metad, const struct job_row *row,
+                                       struct arena *arena)
+{
+    struct job_row first = *row;
+    if (row->array && row->array != row->number && !row->envelope.len &&
+        metastore_job_load (metad->store, row->array, arena, &first, NULL))
+        return NULL;
+    EnvelopeMessage *envelope =
+        (EnvelopeMessage *)blob_unpack (&nui__common__v1__envelope__descriptor, &first.envelope);
+    if (envelope)
+        envelope->element = row->element;
+    return envelope;
+}
+
 struct gridjob *job_load (struct metad *metad, uint64_t number, struct err *err)
 {
     struct arena *arena = arena_create (0);
@@ -229,12 +268,8 @@ struct gridjob *job_load (struct metad *metad, uint64_t number, struct err *err)
     struct job_row row;
     if (metastore_job_load (metad->store, number, arena, &row, err))
         goto out;
-    EnvelopeMessage *envelope =
-        (EnvelopeMessage *)blob_unpack (&nui__common__v1__envelope__descriptor, &row.envelope);
-    JobMessage *body =
-        envelope ? (JobMessage *)pbguard_unpack (&nui__common__v1__job__descriptor,
-                                                 envelope->body.data, envelope->body.len, NULL)
-                 : NULL;
+    EnvelopeMessage *envelope = envelope_load (metad, &row, arena);
+    JobMessage *body = envelope ? element_unpack (envelope, NULL) : NULL;
     if (!body || body->n_components == 0) {
         err_set (err, ERR_IO, "grid.%llu: its envelope on disk is damaged",
                  (unsigned long long)number);
@@ -247,6 +282,8 @@ struct gridjob *job_load (struct metad *metad, uint64_t number, struct err *err)
     job = job_create (metad, envelope, body, row.submitter, err);
     if (!job)
         goto out;
+    job->array = row.array;
+    job->element = row.element;
     job_list (job, number);
     row_take (job, &row);
     int rc = parts_load (job, arena, err);

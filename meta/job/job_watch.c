@@ -8,6 +8,7 @@
 #include "meta/job/loss.h"
 #include "meta/job/peers.h"
 #include "meta/job/sites.h"
+#include "proto/job/element.h"
 
 struct watcher {
     struct gridjob *job;
@@ -43,6 +44,21 @@ static const char *silent_site (const struct gridjob *job)
             return job->part[p].site;
     }
     return NULL;
+}
+
+char *job_array_id (const struct gridjob *job, struct arena *arena)
+{
+    struct strbuf text = STRBUF_INIT;
+    const uint32_t count = element_count (job->job);
+    uint32_t *index = arena_array (arena, count + 1u, sizeof *index);
+    for (uint32_t i = 0; i < count; i++)
+        index[i] = element_index (job->job, i);
+    strbuf_printf (&text, "grid.%llu[", (unsigned long long)job->array);
+    element_ranges_text (index, count, 200, &text);
+    strbuf_printf (&text, "]");
+    char *id = arena_strdup (arena, strbuf_text (&text));
+    strbuf_free (&text);
+    return id;
 }
 
 Nui__Meta__V1__JobStatus *job_status (struct gridjob *job, struct arena *arena)

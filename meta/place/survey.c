@@ -12,6 +12,7 @@
 #include "meta/job/sites.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"
+#include "proto/job/element.h"
 #include "proto/job/jobcheck.h"
 #include "proto/rpc/pbcopy.h"
 
@@ -488,7 +489,7 @@ static bool wave_ask (struct survey *survey)
 static void messages_copy (struct survey *survey, const EnvelopeMessage *envelope)
 {
     survey->envelope = (EnvelopeMessage *)pbcopy (&envelope->base);
-    survey->job = nui__common__v1__job__unpack (NULL, envelope->body.len, envelope->body.data);
+    survey->job = element_unpack (envelope, NULL);
     if (!survey->envelope || !survey->job)
         abort ();
 }

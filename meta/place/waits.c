@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "meta/place/arrays.h"
 #include "meta/place/gridlicence.h"
 #include "meta/job/peers.h"
 #include "meta/job/retry.h"
 #include "proto/base/clock.h"
 #include "proto/job/depend.h"
+#include "proto/job/element.h"
 #include "proto/job/jobcheck.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"
@@ -30,13 +32,25 @@ struct awaited {
 };
 
 /* Of a job of the grid that has to be waited for; false: the site sees to it. */
-static bool of_grid (const Nui__Common__V1__Dependency *d, enum depend_kind *kind, uint64_t *number)
+static bool of_grid (const Nui__Common__V1__Dependency *d, enum depend_kind *kind,
+                     struct element_id *id)
 {
-    char prefix[PRINCIPAL_NAME_MAX];
     bool before;
     return depend_kind_parse (d->kind, kind, &before) && !before &&
-           id_parse (d->job_id, prefix, sizeof prefix, number, NULL) == 0 &&
-           strcmp (prefix, "grid") == 0 && *number <= INT64_MAX;
+           element_id_parse (d->job_id, id, NULL) == 0 && strcmp (id->prefix, "grid") == 0 &&
+           id->number <= INT64_MAX;
+}
+
+/* The job, or the first of the array. NULL: there is none. */
+static struct gridjob *job_named (struct metad *metad, const struct element_id *id)
+{
+    uint64_t number = id->number;
+    uint32_t index;
+    if (element_id_single (id, &index) &&
+        metastore_element_find (metad->store, id->number, index, &number, NULL))
+        return NULL;
+    struct gridjob *job = job_get (metad, number, NULL);
+    return job && (id->range_count == 0 || job->array == id->number) ? job : NULL;
 }
 
 int waits_check (struct metad *metad, const JobMessage *job, const char *submitter, struct err *err)
@@ -47,14 +61,14 @@ int waits_check (struct metad *metad, const JobMessage *job, const char *submitt
         const Nui__Common__V1__Dependency *d = job->depends[i];
         enum depend_kind kind;
         bool before;
-        uint64_t number;
+        struct element_id id;
         if (!depend_kind_parse (d->kind, &kind, &before))
             return err_set (
                 err, ERR_INVALID,
                 "'%.40s' is no dependency: wanted after, afterany, afterok, afternotok, or "
                 "before…",
                 d->kind);
-        if (!of_grid (d, &kind, &number)) {
+        if (!of_grid (d, &kind, &id)) {
             if (job->n_components > 1 || gridlicence_asked (metad, job))
                 return err_set (
                     err, ERR_INVALID,
@@ -63,8 +77,8 @@ int waits_check (struct metad *metad, const JobMessage *job, const char *submitt
                     d->kind, d->job_id);
             continue;
         }
-        struct gridjob *other = job_get (metad, number, NULL);
-        if (!other && peers_unsure (metad, number, err))
+        struct gridjob *other = job_named (metad, &id);
+        if (!other && peers_unsure (metad, id.number, err))
             return err->code;
         if (!other || strcmp (other->submitter, submitter) != 0)
             return err_set (err, ERR_NOT_FOUND, "%.40s: there is no job %.60s, or it is another's",
@@ -73,11 +87,46 @@ int waits_check (struct metad *metad, const JobMessage *job, const char *submitt
     return 0;
 }
 
-static enum depend_target target_of (struct metad *metad, uint64_t number)
+/* Each of the array, or of those of it that are named: what all of them have come to. *await_out: who may change that. */
+static enum depend_target array_target (struct metad *metad, const struct element_id *id,
+                                        uint64_t *await_out)
 {
-    const struct gridjob *job = job_get (metad, number, NULL);
+    struct arena *arena = arena_create (0);
+    struct element_row *row = NULL;
+    uint32_t count = 0;
+    bool waits = false, runs = false, failed = false, never = false;
+    if (metastore_array_list (metad->store, id->number, arena, &row, &count, NULL))
+        count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!element_id_has (id, row[i].index))
+            continue;
+        bool live = row[i].state < NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED;
+        bool begun = row[i].state == NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING;
+        waits = waits || (live && !begun);
+        runs = runs || begun;
+        failed = failed || row[i].state == NUI__META__V1__GRID_JOB_STATE__GRID_FAILED;
+        never = never || row[i].state > NUI__META__V1__GRID_JOB_STATE__GRID_FAILED;
+        if (live && (!begun || !waits))
+            *await_out = row[i].number; /* the last: it mostly ends last */
+    }
+    arena_destroy (arena);
+    return waits    ? DEPEND_TARGET_WAITS
+           : runs   ? DEPEND_TARGET_STARTED
+           : failed ? DEPEND_TARGET_FAILED
+           : never  ? DEPEND_TARGET_CANCELLED
+                    : DEPEND_TARGET_SUCCEEDED;
+}
+
+static enum depend_target target_of (struct metad *metad, const struct element_id *id,
+                                     uint64_t *await_out)
+{
+    const struct gridjob *job = job_named (metad, id);
+    uint32_t index;
+    *await_out = job ? job->number : id->number;
     if (!job)
         return peers_knows (metad) ? DEPEND_TARGET_CANCELLED : DEPEND_TARGET_WAITS;
+    if (job->array == id->number && !element_id_single (id, &index))
+        return array_target (metad, id, await_out);
     switch (job_state (job)) {
     case NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING:
         return DEPEND_TARGET_STARTED;
@@ -161,10 +210,11 @@ bool waits_for (struct gridjob *job, struct coalloc_reason *reason)
     for (size_t i = 0; i < job->job->n_depends; i++) {
         const Nui__Common__V1__Dependency *d = job->job->depends[i];
         enum depend_kind kind;
+        struct element_id id;
         uint64_t number;
-        if (!of_grid (d, &kind, &number))
+        if (!of_grid (d, &kind, &id))
             continue;
-        enum depend_verdict verdict = depend_check (kind, target_of (job->metad, number));
+        enum depend_verdict verdict = depend_check (kind, target_of (job->metad, &id, &number));
         if (verdict == DEPEND_MET)
             continue;
         if (verdict == DEPEND_WAITS)
@@ -185,9 +235,10 @@ bool waits_for (struct gridjob *job, struct coalloc_reason *reason)
     }
     strbuf_free (&text);
     bool retries = !waits && !job->held && retry_waits (job, reason);
-    if (!never && (waits || job->held || retries))
+    bool turn = !waits && !job->held && !retries && !array_admits (job, reason);
+    if (!never && (waits || job->held || retries || turn))
         lapses (job, retries, reason);
-    return waits || job->held || retries;
+    return waits || job->held || retries || turn;
 }
 
 bool waits_never (const struct coalloc_reason *reason)

@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/job/element.h"
 #include "proto/store/row.h"
 
-/* One step so far; one that was released is never changed. */
+/* A step that was released is never changed. */
 static const char *const steps[] = {
     "CREATE TABLE state (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
     "INSERT INTO state VALUES ('epoch', 0);"
@@ -74,6 +75,13 @@ static const char *const steps[] = {
     "CREATE INDEX notice_next ON notice (next_us);"
     "CREATE INDEX notice_url ON notice (url, next_us);"
     "CREATE TABLE handover_key (number INTEGER PRIMARY KEY, bytes BLOB NOT NULL);",
+
+    /* --- arrays that were signed as one: array_of, the number of the first, which alone has the envelope where there is no
+     * group; element, 1 + the index */
+    "ALTER TABLE job ADD COLUMN array_of INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN element INTEGER NOT NULL DEFAULT 0;"
+    "CREATE UNIQUE INDEX job_element ON job (array_of, element) WHERE array_of > 0;"
+    "CREATE INDEX job_array_live ON job (array_of) WHERE ended = 0 AND array_of > 0;",
     NULL,
 };
 
@@ -191,6 +199,8 @@ static const struct row_column job_columns[] = {
     JOB (move_attempt, 0),
     JOB (move_shape, 0),
     JOB (move_price, 0),
+    ROW_AS (struct job_row, array, "array_of", ROW_ONCE),
+    JOB (element, ROW_ONCE),
 };
 static const struct row_table job_table = ROW_TABLE ("job", job_columns, "number");
 
@@ -289,25 +299,10 @@ int metastore_job_load (struct metastore *store, uint64_t number, struct arena *
     return rc;
 }
 
-int metastore_job_list (struct metastore *store, const char *submitter, bool ended, uint64_t before,
-                        uint32_t limit, struct arena *arena, uint64_t **numbers_out,
-                        uint32_t *count_out, struct err *err)
+/* The numbers that a query gives, newest first, as they are wanted: ascending. */
+static int numbers_take (struct store_stmt *q, struct arena *arena, uint64_t **numbers_out,
+                         uint32_t *count_out, struct err *err)
 {
-    /* Two texts each, so that every form has its index. */
-    struct store_stmt *q = store_stmt (
-        store->store,
-        submitter
-            ? (ended ? "SELECT number FROM job WHERE submitter = ?1 AND number < ?3"
-                       " ORDER BY number DESC LIMIT ?2"
-                     : "SELECT number FROM job WHERE ended = 0 AND submitter = ?1 AND number < ?3"
-                       " ORDER BY number DESC LIMIT ?2")
-            : (ended ? "SELECT number FROM job WHERE ?1 IS NULL AND number < ?3"
-                       " ORDER BY number DESC LIMIT ?2"
-                     : "SELECT number FROM job WHERE ended = 0 AND ?1 IS NULL AND number < ?3"
-                       " ORDER BY number DESC LIMIT ?2"));
-    store_bind_text (q, 1, submitter);
-    store_bind_int (q, 2, limit);
-    store_bind_int (q, 3, before && before < INT64_MAX ? (int64_t)before : INT64_MAX);
     uint64_t *numbers = NULL;
     uint32_t count = 0, cap = 0;
     int rc;
@@ -331,6 +326,123 @@ int metastore_job_list (struct metastore *store, const char *submitter, bool end
     *numbers_out = numbers;
     *count_out = count;
     return 0;
+}
+
+static void list_bind (struct store_stmt *q, const char *submitter, uint64_t before, uint32_t limit)
+{
+    store_bind_text (q, 1, submitter);
+    store_bind_int (q, 2, limit);
+    store_bind_int (q, 3, before && before < INT64_MAX ? (int64_t)before : INT64_MAX);
+}
+
+int metastore_job_list (struct metastore *store, const char *submitter, bool ended, uint64_t before,
+                        uint32_t limit, struct arena *arena, uint64_t **numbers_out,
+                        uint32_t *count_out, struct err *err)
+{
+    /* Two texts each, so that every form has its index. */
+    struct store_stmt *q = store_stmt (
+        store->store,
+        submitter
+            ? (ended ? "SELECT number FROM job WHERE submitter = ?1 AND number < ?3"
+                       " ORDER BY number DESC LIMIT ?2"
+                     : "SELECT number FROM job WHERE ended = 0 AND submitter = ?1 AND number < ?3"
+                       " ORDER BY number DESC LIMIT ?2")
+            : (ended ? "SELECT number FROM job WHERE ?1 IS NULL AND number < ?3"
+                       " ORDER BY number DESC LIMIT ?2"
+                     : "SELECT number FROM job WHERE ended = 0 AND ?1 IS NULL AND number < ?3"
+                       " ORDER BY number DESC LIMIT ?2"));
+    list_bind (q, submitter, before, limit);
+    return numbers_take (q, arena, numbers_out, count_out, err);
+}
+
+/* ---- arrays */
+
+/* Of an array that has live jobs the first may have ended. */
+#define LIVE_FOLDED(whose)                                                                         \
+    "SELECT number FROM job WHERE ended = 0 AND array_of = 0 AND " whose " AND number < ?3"        \
+    " UNION ALL SELECT DISTINCT array_of FROM job WHERE ended = 0 AND array_of > 0 AND " whose     \
+    " AND array_of < ?3 ORDER BY 1 DESC LIMIT ?2"
+
+int metastore_job_list_folded (struct metastore *store, const char *submitter, bool ended,
+                               uint64_t before, uint32_t limit, struct arena *arena,
+                               uint64_t **numbers_out, uint32_t *count_out, struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->store, submitter
+                          ? (ended ? "SELECT number FROM job WHERE submitter = ?1 AND number < ?3"
+                                     " AND array_of IN (0, number) ORDER BY number DESC LIMIT ?2"
+                                   : LIVE_FOLDED ("submitter = ?1"))
+                          : (ended ? "SELECT number FROM job WHERE ?1 IS NULL AND number < ?3"
+                                     " AND array_of IN (0, number) ORDER BY number DESC LIMIT ?2"
+                                   : LIVE_FOLDED ("?1 IS NULL")));
+    list_bind (q, submitter, before, limit);
+    return numbers_take (q, arena, numbers_out, count_out, err);
+}
+
+int metastore_array_list (struct metastore *store, uint64_t array, struct arena *arena,
+                          struct element_row **rows_out, uint32_t *count_out, struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->store, "SELECT number, element, state FROM job WHERE array_of = ?1 AND array_of > 0"
+                      " ORDER BY element");
+    struct element_row *rows = arena_array (arena, ELEMENTS_MAX, sizeof *rows);
+    uint32_t count = 0;
+    int rc;
+    store_bind_int (q, 1, (int64_t)array);
+    while ((rc = store_step (q, err)) > 0 && count < ELEMENTS_MAX)
+        rows[count++] =
+            (struct element_row){(uint64_t)store_col_int (q, 0), (uint32_t)store_col_int (q, 1) - 1,
+                                 (int32_t)store_col_int (q, 2)};
+    store_reset (q);
+    *rows_out = rows;
+    *count_out = count;
+    return rc < 0 ? rc : 0;
+}
+
+int metastore_element_find (struct metastore *store, uint64_t array, uint32_t index,
+                            uint64_t *number_out, struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->store,
+                    "SELECT number FROM job WHERE array_of = ?1 AND array_of > 0 AND element = ?2");
+    store_bind_int (q, 1, (int64_t)array);
+    store_bind_int (q, 2, (int64_t)index + 1);
+    int rc = store_step (q, err);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return err_set (err, ERR_NOT_FOUND, "there is no job %u of array %llu", index,
+                        (unsigned long long)array);
+    *number_out = (uint64_t)store_col_int (q, 0);
+    store_reset (q);
+    return 0;
+}
+
+int metastore_array_about (struct metastore *store, uint64_t array, struct arena *arena,
+                           struct array_row *out, struct err *err)
+{
+    enum { SITES_MAX = 64 };
+    struct store_stmt *q = store_stmt (
+        store->store, "SELECT site, min (CASE WHEN start_us > 0 AND start_is_estimate = 0 THEN"
+                      " start_us END), max (end_us), min (ended), sum (price) FROM job"
+                      " WHERE array_of = ?1 AND array_of > 0 GROUP BY site ORDER BY site");
+    bool live = false;
+    int rc;
+    *out = (struct array_row){.site = arena_array (arena, SITES_MAX, sizeof *out->site)};
+    store_bind_int (q, 1, (int64_t)array);
+    while ((rc = store_step (q, err)) > 0) {
+        time_us begin = store_col_int (q, 1), end = store_col_int (q, 2);
+        if (*store_col_text (q, 0) && out->site_count < SITES_MAX)
+            out->site[out->site_count++] = arena_strdup (arena, store_col_text (q, 0));
+        if (begin && (!out->begin || begin < out->begin))
+            out->begin = begin;
+        out->end = end > out->end ? end : out->end;
+        live = live || !store_col_int (q, 3);
+        out->price += store_col_int (q, 4);
+    }
+    if (live)
+        out->end = 0;
+    return rc;
 }
 
 /* ---- components */

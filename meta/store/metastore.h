@@ -61,6 +61,16 @@ struct job_row {
     uint32_t move_attempt;
     uint32_t move_shape;
     credit_micro move_price;
+    uint64_t
+        array; /* of an array that was signed as one: the number of its first job; 0: of none */
+    uint32_t element; /* 1 + its index */
+};
+
+/* One of an array, as on disk. */
+struct element_row {
+    uint64_t number;
+    uint32_t index;
+    int32_t state;
 };
 
 struct component_row {
@@ -105,6 +115,26 @@ int metastore_job_envelope_put (struct metastore *store, uint64_t number,
 int metastore_job_update (struct metastore *store, const struct job_row *row, struct err *err);
 int metastore_job_load (struct metastore *store, uint64_t number, struct arena *arena,
                         struct job_row *out, struct err *err);
+/* Of an array: ascending; none, where there is none. */
+int metastore_array_list (struct metastore *store, uint64_t array, struct arena *arena,
+                          struct element_row **rows_out, uint32_t *count_out, struct err *err);
+/* The number of the job of that index; ERR_NOT_FOUND. */
+int metastore_element_find (struct metastore *store, uint64_t array, uint32_t index,
+                            uint64_t *number_out, struct err *err);
+/* What its jobs come to: their sites, what they cost at most, when the first began and, where all have ended, the last
+ * ended (0: not yet). */
+struct array_row {
+    char **site;
+    uint32_t site_count;
+    credit_micro price;
+    time_us begin, end;
+};
+int metastore_array_about (struct metastore *store, uint64_t array, struct arena *arena,
+                           struct array_row *out, struct err *err);
+/* As metastore_job_list; of each array only its first, where any of it matches. */
+int metastore_job_list_folded (struct metastore *store, const char *submitter, bool ended,
+                               uint64_t before, uint32_t limit, struct arena *arena,
+                               uint64_t **numbers_out, uint32_t *count_out, struct err *err);
 /* Numbers, ascending, of the newest `limit` below `before` (0: of all) that match: ended ones too, only submitter's
  * (NULL: all). */
 int metastore_job_list (struct metastore *store, const char *submitter, bool ended, uint64_t before,

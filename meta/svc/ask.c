@@ -5,6 +5,7 @@
 
 #include "meta/lead/forward.h"
 #include "meta/group/group.h"
+#include "meta/svc/array.h"
 #include "meta/svc/handlers.h"
 #include "meta/job/job.h"
 #include "meta/lead/lead.h"
@@ -15,39 +16,117 @@
 
 enum { JOBS_LIMIT_DEFAULT = 1000, JOBS_LIMIT_MAX = 2000 };
 
-static struct gridjob *job_find (struct metad *metad, const struct rpccall *call, const char *id,
-                                 struct err *err)
+/* The job that is named; or the first of an array, or of which several are. */
+static struct gridjob *job_find (struct metad *metad, const struct rpccall *call, const char *text,
+                                 struct element_id *id, bool *array_out, struct err *err)
 {
     const struct principal *peer = rpccall_peer (call);
-    char prefix[PRINCIPAL_NAME_MAX];
     char uri[PRINCIPAL_URI_MAX];
-    uint64_t number = 0;
-    if (id_parse (id, prefix, sizeof prefix, &number, err))
+    uint32_t index;
+    if (element_id_parse (text, id, err))
         return NULL;
-    if (strcmp (prefix, "grid") != 0 || number > INT64_MAX) {
-        err_set (err, ERR_INVALID, "'%.60s' is not a grid job; those are grid.1, grid.2 …", id);
+    uint64_t number = id->number;
+    if (strcmp (id->prefix, "grid") != 0 || number > INT64_MAX) {
+        err_set (err, ERR_INVALID, "'%.60s' is not a grid job; those are grid.1, grid.2 …", text);
         return NULL;
     }
-    struct gridjob *job = job_get (metad, number, err);
+    bool single = element_id_single (id, &index);
+    struct gridjob *job = NULL;
+    if (!single || metastore_element_find (metad->store, id->number, index, &number, err) == 0)
+        job = job_get (metad, number, err);
     if (job && peer->kind != PRINCIPAL_OPERATOR &&
         strcmp (principal_uri (peer, uri), job->submitter) != 0)
         job = NULL;
     if (!job && err->code == ERR_NOT_FOUND)
         peers_unsure (metad, number, err);
     if (!job && (err->code == ERR_NONE || err->code == ERR_NOT_FOUND))
-        err_set (err, ERR_NOT_FOUND, "there is no job grid.%" PRIu64 ", or it is another's",
-                 number);
+        err_set (err, ERR_NOT_FOUND, "there is no job %.60s, or it is another's", text);
+    if (job && id->range_count && job->array != id->number) {
+        err_set (err, ERR_NOT_FOUND, "grid.%" PRIu64 " is no array", id->number);
+        return NULL;
+    }
+    *array_out = job && !single && job->array == id->number;
     return job;
 }
 
-struct gridjob *job_of_request (struct metad *metad, struct rpccall *call, const char *id)
+struct gridjob *job_or_array (struct metad *metad, struct rpccall *call, const char *text,
+                              struct element_id *id, bool *array_out)
 {
     struct err err;
     err_clear (&err);
-    struct gridjob *job = job_find (metad, call, id, &err);
+    struct gridjob *job = job_find (metad, call, text, id, array_out, &err);
     if (!job)
         rpccall_fail (call, &err);
     return job;
+}
+
+struct gridjob *job_of_request (struct metad *metad, struct rpccall *call, const char *text)
+{
+    struct element_id id;
+    struct err err;
+    bool array;
+    struct gridjob *job = job_or_array (metad, call, text, &id, &array);
+    if (!job || !array)
+        return job;
+    err_set (&err, ERR_INVALID, "%.60s is an array: one of its jobs is needed, as in %s", text,
+             job->id);
+    rpccall_fail (call, &err);
+    return NULL;
+}
+
+/* A job, or all of an array that it is the first of. */
+static Nui__Meta__V1__JobStatus *status_of (struct gridjob *job, bool elements, struct arena *arena)
+{
+    struct element_id whole = {.number = job->array};
+    Nui__Meta__V1__JobStatus *status = NULL;
+    if (job->array && !elements)
+        status = array_status (job, &whole, "", false, arena, NULL);
+    return status ? status : job_status (job, arena);
+}
+
+/* Those of an array that the request names. */
+static void array_jobs (struct metad *metad, struct rpccall *call,
+                        const Nui__Meta__V1__JobsRequest *request)
+{
+    Nui__Meta__V1__JobsReply reply = NUI__META__V1__JOBS_REPLY__INIT;
+    struct element_id id;
+    struct element_row *row = NULL;
+    struct err err;
+    bool array;
+    uint32_t count = 0;
+    err_clear (&err);
+    uint32_t limit =
+        request->limit && request->limit < JOBS_LIMIT_MAX ? request->limit : JOBS_LIMIT_MAX;
+    struct gridjob *job = job_or_array (metad, call, request->grid_job_id, &id, &array);
+    if (!job)
+        return;
+    struct arena *arena = arena_create (0);
+    if (array && metastore_array_list (metad->store, id.number, arena, &row, &count, &err)) {
+        rpccall_fail (call, &err);
+        arena_destroy (arena);
+        return;
+    }
+    reply.jobs = arena_array (arena, limit + 1u, sizeof *reply.jobs);
+    if (!array)
+        reply.jobs[reply.n_jobs++] = job_status (job, arena);
+    for (uint32_t i = count;
+         i-- > 0 && reply.n_jobs < limit;) { /* numbers ascend with the indexes */
+        bool live = row[i].state < NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED;
+        if ((request->before && row[i].number >= request->before) || (!live && !request->ended) ||
+            !element_id_has (&id, row[i].index))
+            continue;
+        struct gridjob *one = job_get (metad, row[i].number, NULL);
+        reply.first = row[i].number;
+        if (one)
+            reply.jobs[reply.n_jobs++] = job_status (one, arena);
+    }
+    for (size_t i = 0; i < reply.n_jobs / 2; i++) { /* the newest stand last */
+        Nui__Meta__V1__JobStatus *swap = reply.jobs[i];
+        reply.jobs[i] = reply.jobs[reply.n_jobs - 1 - i];
+        reply.jobs[reply.n_jobs - 1 - i] = swap;
+    }
+    rpccall_reply (call, &reply.base);
+    arena_destroy (arena);
 }
 
 void on_jobs (void *self, struct rpccall *call, const ProtobufCMessage *message)
@@ -68,10 +147,15 @@ void on_jobs (void *self, struct rpccall *call, const ProtobufCMessage *message)
     }
     if (limit > JOBS_LIMIT_MAX)
         limit = JOBS_LIMIT_MAX;
+    if (request->grid_job_id[0]) {
+        array_jobs (metad, call, request);
+        return;
+    }
     struct arena *arena = arena_create (0);
     Nui__Meta__V1__JobsReply reply = NUI__META__V1__JOBS_REPLY__INIT;
-    if (metastore_job_list (metad->store, submitter, request->ended, request->before, limit, arena,
-                            &number, &count, &err)) {
+    if ((request->elements ? metastore_job_list : metastore_job_list_folded) (
+            metad->store, submitter, request->ended, request->before, limit, arena, &number, &count,
+            &err)) {
         rpccall_fail (call, &err);
         arena_destroy (arena);
         return;
@@ -85,8 +169,9 @@ void on_jobs (void *self, struct rpccall *call, const ProtobufCMessage *message)
     for (uint32_t i = 0; i < count; i++) {
         struct gridjob *job = job_get (metad, number[i], &err);
         if (job)
-            reply.jobs[reply.n_jobs++] = job_status (job, arena);
+            reply.jobs[reply.n_jobs++] = status_of (job, request->elements, arena);
     }
+    reply.first = count ? number[0] : 0;
     rpccall_reply (call, &reply.base);
     arena_destroy (arena);
 }
@@ -94,11 +179,21 @@ void on_jobs (void *self, struct rpccall *call, const ProtobufCMessage *message)
 void on_status (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
     const Nui__Meta__V1__JobRequest *request = (const Nui__Meta__V1__JobRequest *)message;
-    struct gridjob *job = job_of_request (self, call, request->grid_job_id);
+    struct element_id id;
+    struct err err;
+    bool array;
+    struct gridjob *job = job_or_array (self, call, request->grid_job_id, &id, &array);
     if (!job)
         return;
+    err_clear (&err);
     struct arena *arena = arena_create (0);
-    rpccall_reply (call, &job_status (job, arena)->base);
+    Nui__Meta__V1__JobStatus *status =
+        array ? array_status (job, &id, request->grid_job_id, true, arena, &err)
+              : job_status (job, arena);
+    if (status)
+        rpccall_reply (call, &status->base);
+    else
+        rpccall_fail (call, &err);
     arena_destroy (arena);
 }
 
@@ -116,6 +211,7 @@ static void cancel_answer (struct rpccall *call, uint64_t as, bool cancelled)
 {
     Nui__Meta__V1__CancelReply reply = NUI__META__V1__CANCEL_REPLY__INIT;
     reply.cancelled = cancelled;
+    reply.count = cancelled;
     if (as)
         rpccall_reply (call, &reply.base);
     else
@@ -165,13 +261,81 @@ static void cancel (struct gridjob *job, const char *by, bool forwarded, struct 
         cancel_here (job, by, call);
 }
 
+struct array_cancel {
+    struct rpccall *call;
+    uint32_t count;
+};
+
+static void array_cancel_voted (void *arg, bool stands)
+{
+    struct array_cancel *cancelled = arg;
+    Nui__Meta__V1__CancelReply reply = NUI__META__V1__CANCEL_REPLY__INIT;
+    reply.cancelled = cancelled->count > 0;
+    reply.count = cancelled->count;
+    if (stands)
+        rpccall_reply (cancelled->call, &reply.base);
+    else
+        rpccall_finish (cancelled->call, RPC_UNAVAILABLE,
+                        "another metascheduler of the group goes on with some of them: try again");
+    free (cancelled);
+}
+
+/* Those that wait before those that run, so that none takes the place of one that was ended. */
+static void array_cancel (struct metad *metad, struct rpccall *call, const struct element_id *id,
+                          const char *by)
+{
+    struct arena *arena = arena_create (0);
+    struct array_cancel *cancelled = calloc (1, sizeof *cancelled);
+    struct element_row *row = NULL;
+    struct err err;
+    uint32_t count = 0;
+    if (!cancelled)
+        abort ();
+    err_clear (&err);
+    cancelled->call = call;
+    int rc = array_named (metad, id, arena, &row, &count, &err);
+    for (uint32_t i = 0; i < count && rc == 0; i++) { /* before any of it is touched */
+        const struct gridjob *job = job_live (metad, row[i].number);
+        rc = job && !job_over (job) ? job_led_here (job, &err) : 0;
+    }
+    if (rc) {
+        rpccall_fail (call, &err);
+        free (cancelled);
+        arena_destroy (arena);
+        return;
+    }
+    struct votes_join *votes = votes_begin (array_cancel_voted, cancelled);
+    log_event (metad->log, LOG_LEVEL_INFO, "submit", "cancel", "job=grid.%llu of=%u by=%s",
+               (unsigned long long)id->number, count, by);
+    for (uint32_t i = 0; i < count; i++) {
+        struct gridjob *job = job_live (metad, row[i].number);
+        if (!job || job_ended (job))
+            continue;
+        single_cancel (job, by);
+        job = job_live (metad, row[i].number);
+        if (job && job->cancel_wanted) {
+            cancelled->count++;
+            votes_add (votes, job);
+        }
+    }
+    votes_close (votes);
+    arena_destroy (arena);
+}
+
 void on_cancel (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
     const Nui__Meta__V1__JobRequest *request = (const Nui__Meta__V1__JobRequest *)message;
     char uri[PRINCIPAL_URI_MAX];
-    struct gridjob *job = job_of_request (self, call, request->grid_job_id);
-    if (job)
-        cancel (job, principal_uri (rpccall_peer (call), uri), false, call);
+    struct element_id id;
+    bool array;
+    struct gridjob *job = job_or_array (self, call, request->grid_job_id, &id, &array);
+    if (!job)
+        return;
+    principal_uri (rpccall_peer (call), uri);
+    if (array)
+        array_cancel (self, call, &id, uri);
+    else
+        cancel (job, uri, false, call);
 }
 
 void on_peer_cancel (void *self, struct rpccall *call, const ProtobufCMessage *message)

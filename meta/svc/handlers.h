@@ -4,10 +4,14 @@
 #define NUI_META_SVC_HANDLERS_H
 
 #include "meta/job/hub.h"
+#include "proto/job/element.h"
 
 /* The job, when it exists and the caller may see it. Another's job does not exist for a user. NULL: the call is
  * refused. */
 struct gridjob *job_of_request (struct metad *metad, struct rpccall *call, const char *id);
+/* The same where a whole array may be meant, or several of it: then any of it, and *array_out. */
+struct gridjob *job_or_array (struct metad *metad, struct rpccall *call, const char *text,
+                              struct element_id *id, bool *array_out);
 
 void on_submit (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_estimate (void *self, struct rpccall *call, const ProtobufCMessage *request);

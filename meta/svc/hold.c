@@ -4,6 +4,7 @@
 
 #include "meta/lead/forward.h"
 #include "meta/group/group.h"
+#include "meta/svc/array.h"
 #include "meta/svc/handlers.h"
 #include "meta/job/job.h"
 #include "meta/lead/lead.h"
@@ -21,6 +22,7 @@ static void hold_reply (struct rpccall *call, bool held)
 {
     Nui__Meta__V1__HoldReply reply = NUI__META__V1__HOLD_REPLY__INIT;
     reply.held = held;
+    reply.count = 1;
     rpccall_reply (call, &reply.base);
 }
 
@@ -106,13 +108,114 @@ static void hold (struct gridjob *job, const char *by, bool held, bool forwarded
         hold_here (job, call, by, held);
 }
 
+/* ---- of an array */
+
+struct array_hold {
+    struct rpccall *call;
+    bool held;
+    uint32_t left, count;
+    struct err why; /* of one that could not be */
+};
+
+static void array_hold_end (struct array_hold *all, bool done)
+{
+    all->count += done;
+    if (--all->left)
+        return;
+    Nui__Meta__V1__HoldReply reply = NUI__META__V1__HOLD_REPLY__INIT;
+    reply.held = all->held;
+    reply.count = --all->count; /* but for the one that closed it */
+    if (reply.count)
+        rpccall_reply (all->call, &reply.base);
+    else
+        rpccall_fail (all->call, &all->why);
+    free (all);
+}
+
+static void array_hold_voted (void *arg, uint64_t as)
+{
+    struct array_hold *all = arg;
+    if (!as)
+        err_set (&all->why, ERR_UNAVAILABLE,
+                 "another metascheduler of the group goes on with some of them: ask again");
+    array_hold_end (all, as != 0);
+}
+
+static void array_site_answered (void *arg, const struct rpc_result *result)
+{
+    struct array_hold *all = arg;
+    if (result->status != RPC_OK)
+        err_set (&all->why, rpc_err_of_status (result->status), "%.300s", result->message);
+    array_hold_end (all, result->status == RPC_OK);
+}
+
+/* Those that have not begun: here, or at the site that has them. */
+static void array_hold_one (struct array_hold *all, struct gridjob *job, const char *by)
+{
+    struct site *site = site_find (job->metad, job->site);
+    if (job->place == SINGLE_SENDING || (job->place == SINGLE_PLACED && !site))
+        return;
+    all->left++;
+    if (job->place == SINGLE_PLACED) {
+        Nui__Local__V1__HoldJobRequest request = NUI__LOCAL__V1__HOLD_JOB_REQUEST__INIT;
+        request.job_id = job->part[0].site_job_id;
+        request.held = all->held;
+        request.by = (char *)by;
+        link_call (site->link, "Hold", &request.base, HOLD_TIMEOUT, array_site_answered, all);
+        return;
+    }
+    bool before = job->held;
+    job->held = all->held;
+    if (job_save (job, false, &all->why)) {
+        job->held = before;
+        array_hold_end (all, false);
+        return;
+    }
+    job_timer (job, 0);
+    lead_then (job, array_hold_voted, all);
+}
+
+static void array_hold (struct metad *metad, struct rpccall *call, const struct element_id *id,
+                        const char *by, bool held)
+{
+    struct arena *arena = arena_create (0);
+    struct array_hold *all = calloc (1, sizeof *all);
+    struct element_row *row = NULL;
+    uint32_t count = 0;
+    if (!all)
+        abort ();
+    *all = (struct array_hold){.call = call, .held = held, .left = 1};
+    err_set (&all->why, ERR_CONFLICT, "none of them waits any more");
+    (void)array_named (metad, id, arena, &row, &count, &all->why);
+    for (uint32_t i = 0; i < count; i++) {
+        struct gridjob *job = job_live (metad, row[i].number);
+        struct err err;
+        err_clear (&err);
+        if (!job || job_ended (job) || job->state == NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING)
+            continue;
+        if (job_led_here (job, &err))
+            all->why = err;
+        else
+            array_hold_one (all, job, by);
+    }
+    arena_destroy (arena);
+    array_hold_end (all, true);
+}
+
 void on_hold (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
     const Nui__Meta__V1__HoldRequest *request = (const Nui__Meta__V1__HoldRequest *)message;
     char uri[PRINCIPAL_URI_MAX];
-    struct gridjob *job = job_of_request (self, call, request->grid_job_id);
-    if (job)
-        hold (job, principal_uri (rpccall_peer (call), uri), request->held, false, call);
+    struct element_id id;
+    bool array;
+    struct gridjob *job = job_or_array (self, call, request->grid_job_id, &id, &array);
+    if (!job)
+        return;
+    principal_uri (rpccall_peer (call), uri);
+    if (array)
+        array_hold (self, call, &id, uri, request->held);
+    else
+        hold (job, uri, request->held, false, call);
 }
 
 void on_peer_hold (void *self, struct rpccall *call, const ProtobufCMessage *message)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "meta/store/votes.h"
+#include "meta/place/arrays.h"
 #include "meta/place/survey.h"
 #include "meta/group/group.h"
 #include "meta/svc/handlers.h"
@@ -66,9 +67,9 @@ static const struct rpc_method peer_methods[] = {
 
 /* In the order in which they are told: what is kept of a job's records and votes before the notices of it. */
 static const struct metad_part *const parts[] = {
-    &group_part,    &lead_part,  &lead_beat_part, &hooks_part,  &gridlicence_part,
-    &answers_part,  &waits_part, &renew_part,     &report_part, &seal_part,
-    &refusals_part, &share_part, &ranking_part,   NULL};
+    &group_part,   &lead_part,     &lead_beat_part, &hooks_part,   &gridlicence_part,
+    &answers_part, &waits_part,    &arrays_part,    &renew_part,   &report_part,
+    &seal_part,    &refusals_part, &share_part,     &ranking_part, NULL};
 
 static int bank_link (struct metad *metad, const char *server, struct err *err)
 {
@@ -84,6 +85,12 @@ static int bank_link (struct metad *metad, const char *server, struct err *err)
     return 0;
 }
 
+static bool is_cancelled_last (const struct gridjob *job)
+{
+    return job->cancel_wanted && job->array &&
+           job->state == NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING;
+}
+
 static int jobs_recover (struct metad *metad, struct err *err)
 {
     struct arena *arena = arena_create (0);
@@ -97,10 +104,13 @@ static int jobs_recover (struct metad *metad, struct err *err)
             rc = err->code;
             break;
         }
-        if (job_is_elsewhere (job))
-            continue;
-        live++;
-        job_driver (job)->recover (job);
+        live += !job_is_elsewhere (job);
+    }
+    /* When all are in memory; and what waits is cancelled before what runs, which would make room for it. */
+    for (uint32_t i = 0; i < 2 * count && rc == 0; i++) {
+        struct gridjob *job = job_live (metad, number[i % count]);
+        if (job && !job_is_elsewhere (job) && is_cancelled_last (job) == (i >= count))
+            job_driver (job)->recover (job);
     }
     if (rc == 0)
         rc = lead_recover (metad, err);

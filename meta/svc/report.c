@@ -12,6 +12,7 @@
 #include "meta/job/seal.h"
 #include "meta/single/single.h"
 #include "meta/job/sites.h"
+#include "meta/place/arrays.h"
 #include "proto/rpc/pbcopy.h"
 
 enum { REPORT_EVENTS_MAX = 1024, /* sites send 256 at once */ ASKS_AT_ONCE = 64 };
@@ -36,12 +37,10 @@ struct reporting {
  * metascheduler of all jobs of the grid, and each that is alone counts its own from 1. */
 static struct gridjob *event_job (struct reporting *r, const JobInfo *info, uint32_t *part)
 {
-    char prefix[PRINCIPAL_NAME_MAX];
     uint64_t number = 0;
     if (info->metascheduler[0] && !peers_is_us (r->metad, info->metascheduler))
         return NULL;
-    if (id_parse (info->grid_job_id, prefix, sizeof prefix, &number, NULL) ||
-        strcmp (prefix, "grid") != 0 || number > INT64_MAX)
+    if (array_job_named (r->metad, info->grid_job_id, &number, NULL))
         return NULL;
     struct gridjob *job = job_get (r->metad, number, NULL);
     /* Who leads it hears of it, too. What comes after its end (of its files) nobody acts on: each keeps that. */

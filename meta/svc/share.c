@@ -17,14 +17,18 @@ static struct job_share *share_find (const struct metad *metad, const char *subm
     return share;
 }
 
-int share_check (const struct metad *metad, const char *submitter, struct err *err)
+int share_check (const struct metad *metad, const char *submitter, uint32_t count, struct err *err)
 {
     const struct job_share *share = share_find (metad, submitter);
     int64_t all = HASH_COUNT (metad->jobs), most = metad->config->live_jobs_max;
+    if (count > 1 && all + count > most)
+        return err_set (err, ERR_LIMIT,
+                        "%lld jobs are live, %u more are not taken now (LIVEJOBSMAX %lld)",
+                        (long long)all, count, (long long)most);
     if (all >= most)
         return err_set (err, ERR_LIMIT, "%lld jobs are live, more are not taken now (LIVEJOBSMAX)",
                         (long long)all);
-    if (share && share->count >= most - all)
+    if (share && (int64_t)share->count + count - 1 >= most - all)
         return err_set (
             err, ERR_LIMIT,
             "%u jobs of yours are live, and room for %lld others is left, which is kept for other users: "

@@ -5,8 +5,8 @@
 
 #include "meta/job/job.h"
 
-/* Whether another job of this submitter is taken. ERR_LIMIT. */
-int share_check (const struct metad *metad, const char *submitter, struct err *err);
+/* Whether so many more jobs of this submitter are taken. ERR_LIMIT. */
+int share_check (const struct metad *metad, const char *submitter, uint32_t count, struct err *err);
 extern const struct metad_part share_part;
 
 #endif

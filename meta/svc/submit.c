@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "meta/job/check.h"
+#include "meta/svc/array.h"
 #include "meta/svc/estimate.h"
 #include "meta/group/group.h"
 #include "meta/svc/handlers.h"
 #include "meta/job/job.h"
+#include "meta/place/arrays.h"
 #include "meta/place/gridlicence.h"
 #include "meta/svc/hooks.h"
 #include "meta/lead/lead.h"
@@ -19,6 +21,7 @@
 #include "meta/place/survey.h"
 #include "meta/place/waits.h"
 #include "proto/rpc/envelope.h"
+#include "proto/job/element.h"
 #include "proto/job/jobcheck.h"
 #include "proto/rpc/pbcopy.h"
 
@@ -34,6 +37,7 @@ struct asking {
     struct survey *survey;
     bool bound_only; /* of an Estimate */
     bool keyed;      /* of a Submit */
+    uint64_t array;  /* that was taken */
 };
 
 static void asking_free (struct asking *asking)
@@ -70,6 +74,13 @@ static int envelope_check (struct asking *asking, struct err *err)
     asking->job = jobcheck_unpack (&asking->envelope->body, err);
     if (!asking->job)
         return err_prefix (err, "the signed bytes are not a job");
+    /* Of an array its first stands for all of it. Which one is meant is nobody's to say but ours. */
+    EnvelopeMessage *request = (EnvelopeMessage *)(uintptr_t)asking->envelope;
+    if (element_check (asking->job, err))
+        return err->code;
+    request->element = asking->job->n_indexes ? 1 + element_index (asking->job, 0) : 0;
+    if (element_apply (asking->job, request->element, err))
+        return err->code;
     if (job_check (asking->job, metad->grid, err))
         return ERR_INVALID;
     principal_uri (&signer, asking->submitter);
@@ -145,25 +156,77 @@ static void survey_ask (struct asking *asking, void (*done) (void *arg, struct s
 
 /* ---- Submit */
 
+static void submit_answer (struct asking *asking, const char *id)
+{
+    Nui__Meta__V1__SubmitReply reply = NUI__META__V1__SUBMIT_REPLY__INIT;
+    reply.grid_job_id = (char *)(uintptr_t)id;
+    rpccall_reply (asking->call, &reply.base);
+    asking_free (asking);
+}
+
+static void submit_unvoted (struct asking *asking)
+{
+    rpccall_finish (asking->call, RPC_UNAVAILABLE,
+                    "the group of metaschedulers has not taken the job yet: try again");
+    asking_free (asking);
+}
+
 static void submit_voted (void *arg, uint64_t as)
 {
     struct asking *asking = arg;
-    Nui__Meta__V1__SubmitReply reply = NUI__META__V1__SUBMIT_REPLY__INIT;
     char id[32];
     snprintf (id, sizeof id, "grid.%llu", (unsigned long long)as);
-    reply.grid_job_id = id;
     if (as)
-        rpccall_reply (asking->call, &reply.base);
+        submit_answer (asking, id);
     else
-        rpccall_finish (asking->call, RPC_UNAVAILABLE,
-                        "the group of metaschedulers has not taken the job yet: try again");
-    asking_free (asking);
+        submit_unvoted (asking);
+}
+
+/* Of an array: when the group has all of it. */
+static void submit_array_voted (void *arg, bool stands)
+{
+    struct asking *asking = arg;
+    struct err err;
+    if (!stands) {
+        submit_unvoted (asking);
+        return;
+    }
+    err_clear (&err);
+    const struct gridjob *job = job_get (asking->metad, asking->array, &err);
+    if (!job) {
+        asking_fail (asking, &err);
+        return;
+    }
+    struct arena *arena = arena_create (0);
+    submit_answer (asking, job_array_id (job, arena));
+    arena_destroy (arena);
+}
+
+static void submit_array_reply (struct asking *asking, const struct gridjob *one)
+{
+    struct metad *metad = asking->metad;
+    struct arena *arena = arena_create (0);
+    struct element_row *row = NULL;
+    uint32_t count = 0;
+    asking->array = one->array;
+    struct votes_join *votes = votes_begin (submit_array_voted, asking);
+    if (metad->peers)
+        (void)metastore_array_list (metad->store, one->array, arena, &row, &count, NULL);
+    for (uint32_t i = 0; i < count; i++) {
+        struct gridjob *job = job_live (metad, row[i].number);
+        if (job && !(job->lead && job->lead->stands))
+            votes_add (votes, job);
+    }
+    arena_destroy (arena);
+    votes_close (votes);
 }
 
 /* When the group has it. */
 static void submit_reply (struct asking *asking, struct gridjob *job)
 {
-    if (job->lead && job->lead->stands)
+    if (job->array)
+        submit_array_reply (asking, job);
+    else if (job->lead && job->lead->stands)
         submit_voted (asking, job->number);
     else
         lead_then (job, submit_voted, asking);
@@ -214,45 +277,78 @@ static bool answered_before (struct asking *asking)
     return true;
 }
 
-static void accept_job (struct asking *asking)
+/* NULL: out of memory, or it cannot be. */
+static struct gridjob *job_make (struct asking *asking, uint32_t element, struct err *err)
 {
     struct metad *metad = asking->metad;
-    struct err err;
-    uint64_t number = 0;
     EnvelopeMessage *envelope = (EnvelopeMessage *)pbcopy (&asking->envelope->base);
-    JobMessage *body = asking->job;
-    err_clear (&err);
-    asking->job = NULL;
-    if (!envelope) {
-        nui__common__v1__job__free_unpacked (body, NULL);
-        err_set (&err, ERR_NOMEM, "no memory for a job");
-        asking_fail (asking, &err);
-        return;
+    JobMessage *body = NULL;
+    if (envelope) {
+        envelope->element = element;
+        body = element_unpack (envelope, err);
     }
-    struct gridjob *job = job_create (metad, envelope, body, asking->submitter, &err);
-    if (!job || ((job->part_count > 1 || gridlicence_asked (metad, job->job)) &&
-                 group_prepare (job, &err))) {
+    if (!body) {
+        if (envelope)
+            nui__common__v1__envelope__free_unpacked (envelope, NULL);
+        err_set (err, ERR_NOMEM, "no memory for a job");
+        return NULL;
+    }
+    struct gridjob *job = job_create (metad, envelope, body, asking->submitter, err);
+    if (!job)
+        return NULL;
+    job->element = element;
+    if ((job->part_count > 1 || gridlicence_asked (metad, job->job)) && group_prepare (job, err)) {
         job_destroy (job);
-        asking_fail (asking, &err);
-        return;
+        return NULL;
     }
     job->held = job_is_group (job) && job->job->held; /* an ordinary one is held in its queue */
-    job_reason (job, "Pending", "choosing %s", job_is_group (job) ? "sites" : "a site");
-    int rc = job_insert (job, &number, &err);
-    if (rc) {
-        job_destroy (job);
-        if (rc == ERR_EXISTS)
-            submit_known (asking, number);
-        else
-            asking_fail (asking, &err);
-        return;
-    }
-    log_event (metad->log, LOG_LEVEL_INFO, "submit", "accepted", "job=%s by=%s components=%u",
-               job->id, job->submitter, job->part_count);
+    if (element)
+        array_reason (job->job, &job->reason);
+    else
+        job_reason (job, "Pending", "choosing %s", job_is_group (job) ? "sites" : "a site");
+    return job;
+}
+
+static void job_taken (struct asking *asking, struct gridjob *job)
+{
+    log_event (asking->metad->log, LOG_LEVEL_INFO, "submit", "accepted",
+               "job=%s by=%s components=%u array=%u", job->id, job->submitter, job->part_count,
+               element_count (job->job));
     job->survey = asking->survey;
     asking->survey = NULL;
+    bool alone = !job->array;
     submit_reply (asking, job);
-    job_driver (job)->wake (job);
+    if (alone) /* of an array each has its turn */
+        job_driver (job)->wake (job);
+}
+
+/* The job, or all of an array. */
+static void accept_job (struct asking *asking)
+{
+    struct arena *arena = arena_create (0);
+    const uint32_t all = asking->job->n_indexes ? element_count (asking->job) : 1;
+    struct gridjob **job = arena_array (arena, all, sizeof *job);
+    struct err err;
+    uint64_t number = 0;
+    uint32_t made = 0;
+    int rc = 0;
+    err_clear (&err);
+    for (; made < all && rc == 0; made += rc == 0) {
+        job[made] = job_make (
+            asking, asking->job->n_indexes ? 1 + element_index (asking->job, made) : 0, &err);
+        rc = job[made] ? 0 : err.code;
+    }
+    if (rc == 0)
+        rc = job_insert (job, all, &number, &err);
+    for (uint32_t i = 0; i < made && rc; i++)
+        job_destroy (job[i]);
+    if (rc == 0)
+        job_taken (asking, job[0]);
+    else if (rc == ERR_EXISTS)
+        submit_known (asking, number);
+    else
+        asking_fail (asking, &err);
+    arena_destroy (arena);
 }
 
 /* Nobody can pay, or there is no price to be paid. */
@@ -422,19 +518,21 @@ static void submit_surveyed (void *arg, struct survey *survey)
         accept_job (asking);
 }
 
-static int room_check (const struct metad *metad, const char *submitter, struct err *err)
+static int room_check (const struct metad *metad, const char *submitter, uint32_t count,
+                       struct err *err)
 {
     int rc = metad->takes_work ? metad->takes_work (metad->failed_arg, err) : 0;
     if (rc != 0)
         return rc;
-    return share_check (metad, submitter, err);
+    return share_check (metad, submitter, count, err);
 }
 
 /* What is refused before anybody is asked. */
 static int submit_check (struct asking *asking, struct err *err)
 {
     struct metad *metad = asking->metad;
-    if (room_check (metad, asking->submitter, err) ||
+    uint32_t count = asking->job->n_indexes ? element_count (asking->job) : 1;
+    if (room_check (metad, asking->submitter, count, err) ||
         jobcheck_times (asking->job, true, clock_now_us (), err) ||
         job_check_runnable (asking->job, err) || sites_check (asking, err) ||
         gridlicence_check (metad, asking->job, err) || hooks_check (metad, asking->job, err))

@@ -3,6 +3,7 @@
  * ends at the bound. */
 #include "proto/cli/jobarray.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "proto/base/clock.h"
@@ -94,4 +95,30 @@ Nui__Common__V1__Job *jobarray_element (const struct jobarray *a, uint32_t i, st
         stageoption_index (job->components[k], a->index[i], arena);
     }
     return job;
+}
+
+static int index_compare (const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+void jobarray_whole (struct jobarray *a, struct arena *arena, Nui__Common__V1__Job *job)
+{
+    qsort (a->index, a->count, sizeof *a->index, index_compare);
+    job->indexes = arena_array (arena, a->count + 1u, sizeof *job->indexes);
+    for (uint32_t i = 0, n; i < a->count; i += n) {
+        const uint32_t step = i + 1 < a->count ? a->index[i + 1] - a->index[i] : 1;
+        for (n = 1; i + n < a->count && a->index[i + n] - a->index[i + n - 1] == step;)
+            n++;
+        if (n == 2 && step > 1)
+            n = 1; /* the second may begin a range of its own */
+        Nui__Common__V1__IndexRange *range = arena_new (arena, Nui__Common__V1__IndexRange);
+        nui__common__v1__index_range__init (range);
+        range->from = a->index[i];
+        range->to = a->index[i + n - 1];
+        range->step = n > 1 ? step : 1;
+        job->indexes[job->n_indexes++] = range;
+    }
+    job->array_limit = a->limit;
 }

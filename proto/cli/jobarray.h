@@ -1,7 +1,7 @@
 /* jobarray: one submission of many jobs, told apart by an index. Pure.
  *
- * "1-10", "0-30:5,99", "1-1000%20": indexes, ranges with a step, and how many may run at one time at
- * one site. Each is a job of its own, with an id and a price of its own; they share the array's id. */
+ * "1-10", "0-30:5,99", "1-1000%20": indexes, ranges with a step, and how many may run at one time. At a site each is a job
+ * of its own, with an id, a signature and a price; the grid takes the whole, signed once. */
 #ifndef NUI_CLI_JOBARRAY_H
 #define NUI_CLI_JOBARRAY_H
 
@@ -25,5 +25,7 @@ int jobarray_parse (const char *text, struct arena *arena, struct jobarray *out,
  * there is no array, the job itself. */
 Nui__Common__V1__Job *jobarray_element (const struct jobarray *array, uint32_t i,
                                         struct arena *arena, Nui__Common__V1__Job *job);
+/* The job becomes the array, signed as one (proto/job/element.h), whose indexes ascend from then on. */
+void jobarray_whole (struct jobarray *array, struct arena *arena, Nui__Common__V1__Job *job);
 
 #endif

@@ -6,6 +6,7 @@
 #include "proto/cli/jobspec_i.h"
 #include "proto/cli/stageoption.h"
 #include "proto/job/jobcheck.h"
+#include "proto/job/element.h"
 
 #define RETRY_DELAY_US (10 * US_PER_S)
 
@@ -359,9 +360,8 @@ static int depends_build (struct jobspec *spec, Nui__Common__V1__Job *job, struc
             return err_set (err, ERR_INVALID,
                             "--depend '%s': wanted KIND:JOB, as in afterok:alpha.3", spec->depend);
         for (char *id = strtok_r (ids, ":", &more); id; id = strtok_r (NULL, ":", &more)) {
-            char prefix[64];
-            uint64_t number;
-            if (id_parse (id, prefix, sizeof prefix, &number, err) < 0)
+            struct element_id named;
+            if (element_id_parse (id, &named, err) < 0)
                 return err_prefix (err, "--depend");
             Nui__Common__V1__Dependency *d = arena_new (spec->arena, Nui__Common__V1__Dependency);
             nui__common__v1__dependency__init (d);

@@ -171,7 +171,7 @@ static int id_range_parse (char *text, struct element_range *out, struct err *er
     if (uint_parse (text, "index", 0, ELEMENT_INDEX_MAX, &from, err) < 0 ||
         uint_parse (dash ? dash : text, "index", from, ELEMENT_INDEX_MAX, &to, err) < 0 ||
         (colon && uint_parse (colon, "step", 1, ELEMENT_INDEX_MAX, &step, err) < 0))
-        return err->code;
+        return err ? err->code = ERR_INVALID : ERR_INVALID;
     *out = (struct element_range){(uint32_t)from, (uint32_t)to, (uint32_t)step};
     return 0;
 }
@@ -201,6 +201,18 @@ int element_id_parse (const char *text, struct element_id *out, struct err *err)
     if (rc == 0 && out->range_count == 0)
         rc = err_set (err, ERR_INVALID, "'%.80s' names no index", text);
     return rc;
+}
+
+int element_id_check (const char *text, struct err *err)
+{
+    struct element_id id;
+    uint32_t index;
+    if (!strchr (text, '['))
+        return name_check ("grid job", text, err);
+    int rc = element_id_parse (text, &id, err);
+    return rc < 0 || element_id_single (&id, &index)
+               ? rc
+               : err_set (err, ERR_INVALID, "'%.60s' is not one job", text);
 }
 
 bool element_id_has (const struct element_id *id, uint32_t index)

@@ -44,6 +44,8 @@ struct element_id {
 
 /* ERR_INVALID, ERR_LIMIT. */
 int element_id_parse (const char *text, struct element_id *out, struct err *err);
+/* Of a job as a metascheduler names it to a site: a name, or one of an array. ERR_INVALID, ERR_LIMIT. */
+int element_id_check (const char *text, struct err *err);
 bool element_id_has (const struct element_id *id, uint32_t index);
 /* It names one index, which is *index_out. */
 bool element_id_single (const struct element_id *id, uint32_t *index_out);

@@ -72,10 +72,11 @@ class History(GridCase):
 
     def test_more_than_a_page(self):
         """More than the daemon gives at a time."""
-        idents = self.nui("alice", "submit", "-A", "phys", "-t", "60", "--hold", "--array", "1-620", "--name", "many",
-                          self.write("many.sh", "#!/bin/sh\ntrue\n")).stdout.split()
-        self.assertEqual([job["job_id"] for job in self.jobs("--name", "many")], idents)
-        done = self.nui("alice", "jobs", "--json", "--name", "many", "--limit", "600")
+        array = self.nui("alice", "submit", "-A", "phys", "-t", "60", "--hold", "--array", "1-620", "--name", "many",
+                         self.write("many.sh", "#!/bin/sh\ntrue\n")).stdout.strip()
+        idents = [f"{array.split('[')[0]}[{i}]" for i in range(1, 621)]
+        self.assertEqual([job["job_id"] for job in self.jobs("--name", "many", "--elements")], idents)
+        done = self.nui("alice", "jobs", "--json", "--name", "many", "--elements", "--limit", "600")
         self.assertEqual([job["job_id"] for job in json.loads(done.stdout)], idents[20:])
         self.assertIn("older ones", done.stderr)
 

@@ -270,7 +270,8 @@ exit 0
             self.assertEqual((home / f"{pair}.{c}.out").read_text(), f"out {c} \n")
             self.assertEqual((home / f"{pair}.{c}.err").read_text(), "bad\n")
         done = self.nui("alice", "submit", "-A", "phys", "-t", "1:00", "--array", "0-2", "--save", home, script, code=1)
-        ids = done.stdout.split()[:3]
+        array = done.stdout.split("[")[0]
+        ids = [f"{array}[{k}]" for k in range(3)]
         self.assertEqual([(home / f"{i}.out").read_text() for i in ids], [f"out main {k}\n" for k in range(3)])
         again = self.grid.layout.work / "again"
         again.mkdir()
@@ -288,7 +289,8 @@ exit 0
         began.touch()
         began.chmod(0o666)
         done = self.nui("alice", "submit", "-A", "phys", "-t", "10:00", "--array", "1-18", script)
-        ids = done.stdout.split()
+        array = done.stdout.split("[")[0]
+        ids = [f"{array}[{k}]" for k in range(1, 19)]
         try:
             wait_for("all to run", lambda: len(self.began("spread")) == 18, 90)
         finally:

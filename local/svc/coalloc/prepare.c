@@ -15,6 +15,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
 #include "proto/hash/sha256.h"
+#include "proto/job/element.h"
 
 /* The same (transaction, component, attempt) must mean the same. The epoch may be a newer one. */
 static void request_hash (const Nui__Local__V1__PrepareRequest *r, uint8_t out[STORE_HASH_LEN])
@@ -71,7 +72,7 @@ static int prepare_check (struct svc *svc, const Nui__Local__V1__PrepareRequest 
     time_us now = svc_now (svc);
     if (r->start_token_hash.len != STORE_HASH_LEN)
         return err_set (err, ERR_INVALID, "the token hash has %d bytes", STORE_HASH_LEN);
-    if (name_check ("grid job", r->grid_job_id, err) != 0)
+    if (element_id_check (r->grid_job_id, err) != 0)
         return ERR_INVALID;
     if (r->lease_us <= 0 || r->lease_us > svc->settings->lease_max)
         return err_set (err, ERR_INVALID, "a lease of %lld ms: this site gives up to %lld ms",

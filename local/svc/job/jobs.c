@@ -17,6 +17,7 @@
 #include "local/store/runs.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/text.h"
+#include "proto/job/element.h"
 
 /* --- QUERY -------------------------------------------------------------------------------- */
 
@@ -376,7 +377,7 @@ static int submit_do (struct svc *svc, struct rpccall *call, const Nui__Local__V
     struct slot slot;
     char text[512], id[SITE_ID_MAX];
     time_us now = svc_now (svc);
-    int rc = name_check ("grid job", r->grid_job_id, err);
+    int rc = element_id_check (r->grid_job_id, err);
     if (rc == 0)
         rc = local_store_job_by_attempt (svc->store, settings_speakers (svc->settings, wish.meta),
                                          r->grid_job_id, r->component, r->attempt, &before, err);

@@ -159,6 +159,10 @@ static void ids (void **state)
     assert_int_equal (element_id_parse ("grid.42[0]", &id, &err), 0);
     assert_true (element_id_single (&id, &index));
     assert_int_equal (index, 0);
+    assert_int_equal (element_id_check ("grid.42[7]", &err), 0);
+    assert_int_equal (element_id_check ("grid.42", &err), 0);
+    assert_int_equal (element_id_check ("grid.42[7-8]", &err), ERR_INVALID);
+    assert_int_equal (element_id_check ("../x", &err), ERR_INVALID);
     const char *bad[] = {"grid.42[",     "grid.42[]",  "grid.42[3",  "grid.42[3]x",
                          "grid.42[7-3]", "grid[3]",    "[3]",        "grid.42[-3]",
                          "grid.42[3:0]", "grid.42[a]", "grid.042[3]"};

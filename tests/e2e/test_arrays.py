@@ -1,0 +1,156 @@
+"""Arrays are one thing: one signature, one id, one line, spread over the sites, with one limit for the whole grid."""
+import json
+import sqlite3
+from contextlib import closing
+
+from fixture import GridCase, main, wait_for
+
+LIVE = {"Pending", "Queued", "Reserved", "Running"}
+
+
+def counts(text):
+    """"Running:3 Queued:7" as numbers."""
+    return {word.split(":")[0]: int(word.split(":")[1]) for word in text.split()}
+
+
+class Arrays(GridCase):
+    def submit_array(self, indexes, *options, script=None):
+        script = script or self.write("true.sh", "#!/bin/sh\ntrue\n")
+        done = self.nui("alice", "submit", "-A", "phys", "-t", "10:00", "--max-cost", 10000, "--array", indexes,
+                        *options, script)
+        (ident,) = done.stdout.split()
+        return ident
+
+    def array(self, ident, who="alice"):
+        """State to how many."""
+        both = json.loads(self.nui(who, "status", ident, "--json").stdout)
+        return {row["state"]: int(row["count"]) for row in both["array"]}
+
+    def row(self, ident, *options):
+        rows = json.loads(self.nui("alice", "jobs", "--ended", "--json", *options).stdout)
+        return [r for r in rows if r["job_id"] == ident]
+
+    def restart_meta(self):
+        self.grid.daemons["meta"].kill()
+        self.grid.daemons["meta"].start()
+        self.grid.wait_serving()
+
+    def wait_over(self, ident, seconds=300):
+        return wait_for(f"{ident} to be over", lambda: (lambda a: not LIVE & set(a) and a)(self.array(ident)), seconds)
+
+    def test_one_id_one_line(self):
+        ident = self.submit_array("0-4,9", "--name", "one")
+        number = ident.split("[")[0]
+        self.assertEqual(ident, f"{number}[0-4,9]")
+        self.assertEqual(self.wait_over(ident), {"Completed": 6})
+        rows = self.row(ident, "--name", "one")
+        self.assertEqual([counts(r["state"]) for r in rows], [{"Completed": 6}])
+        self.assertEqual([r["job_id"] for r in json.loads(self.nui(
+            "alice", "jobs", "--ended", "--elements", "--name", "one", "--json").stdout)],
+            [f"{number}[{i}]" for i in (0, 1, 2, 3, 4, 9)])
+        both = json.loads(self.nui("alice", "status", f"{number}[3-9]", "--json").stdout)
+        self.assertEqual([(r["state"], int(r["count"]), r["indexes"]) for r in both["array"]], [("Completed", 3, "3-4,9")])
+        one = json.loads(self.nui("alice", "status", f"{number}[9]", "--json").stdout)
+        self.assertEqual(one["job"]["job_id"], f"{number}[9]")
+        self.assertEqual(one["job"]["state"], "Completed")
+        self.assertIn("no such index", self.nui("alice", "status", f"{number}[5-8]", code=5).stderr)
+        self.assertIn(f"one of its jobs is needed, as in {number}[0]", self.nui("alice", "watch", number, code=1).stderr)
+        self.nui("bob", "status", number, code=5)
+        # one signature
+        with closing(sqlite3.connect(f"file:{self.grid.layout.state}/meta/meta.sqlite?mode=ro", uri=True)) as db:
+            have = db.execute("SELECT count(*), sum(length(envelope) > 0) FROM job WHERE array_of = ?",
+                              (number.split(".")[1],)).fetchone()
+        self.assertEqual(have, (6, 1))
+        # each is a run of its own for the bank
+        wait_for("each to be charged", lambda: all(len(self.charges(f"{number}[{i}]")) == 1 for i in (0, 1, 2, 3, 4, 9)), 60)
+
+    def test_each_knows_its_index(self):
+        script = self.write("index.sh", "#!/bin/sh\necho \"$NUI_ARRAY_INDEX\"\n")
+        home = self.grid.layout.work / "arrays"
+        home.mkdir()
+        ident = self.nui("alice", "submit", "-A", "phys", "-t", "1:00", "--array", "3-7:2", "--save", home, script).stdout.split()[0]
+        number = ident.split("[")[0]
+        self.assertEqual([(home / f"{number}[{i}].out").read_text() for i in (3, 5, 7)], ["3\n", "5\n", "7\n"])
+
+    def test_a_limit_for_the_grid(self):
+        """%3: never more than three are with sites, wherever; the next come as those end."""
+        script = self.gated_script("limit")
+        ident = self.submit_array("1-7%3", script=script)
+        number = ident.split("[")[0]
+        try:
+            wait_for("three to run", lambda: self.array(ident).get("Running") == 3, 60)
+            self.assertEqual(self.array(ident), {"Running": 3, "Pending": 4})
+            waits = json.loads(self.nui("alice", "status", f"{number}[7]", "--json").stdout)["job"]
+            self.assertIn("3 of it may be with sites", waits["reason"])
+            self.restart_meta()
+            self.assertEqual(self.array(ident), {"Running": 3, "Pending": 4})
+            # waiting ones are cancelled one by one, or many
+            self.assertIn("2 jobs", self.nui("alice", "cancel", f"{number}[5-6]").stdout)
+            self.assertEqual(self.array(ident), {"Running": 3, "Pending": 2, "Cancelled": 2})
+            self.nui("bob", "cancel", number, code=5)
+        finally:
+            self.open_gate("limit")
+        self.assertEqual(self.wait_over(ident), {"Completed": 5, "Cancelled": 2})
+
+    def test_held_by_range(self):
+        script = self.gated_script("range")
+        ident = self.submit_array("1-4%1", script=script)
+        number = ident.split("[")[0]
+        wait_for("one to run", lambda: self.array(ident).get("Running") == 1, 60)
+        self.nui("alice", "sethold", "-u", f"{number}[2-3]")
+        self.open_gate("range")
+        wait_for("those that are not held", lambda: self.array(ident).get("Completed") == 2, 60)
+        self.assertEqual(self.array(ident), {"Completed": 2, "Pending": 2})
+        self.nui("alice", "releasehold", "-u", number)
+        self.assertEqual(self.wait_over(ident), {"Completed": 4})
+
+    def test_waited_for(self):
+        script = self.gated_script("first")
+        ident = self.submit_array("1-3", script=script)
+        number = ident.split("[")[0]
+        after = self.grid.submit("alice", "-A", "phys", "-t", "1:00", "--depend", f"afterok:{number}",
+                                 self.write("after.sh", "#!/bin/sh\ntrue\n"))
+        wait_for("it to wait", lambda: "waits for" in (self.status("alice", after)["reason"] or ""), 30)
+        self.open_gate("first")
+        self.wait_state(after, ("Completed",))
+        self.assertEqual(self.array(ident), {"Completed": 3})
+
+    def test_two_hundred_over_sites(self):
+        """kill -9 of the metascheduler while they are placed, then again in the middle of a cancel."""
+        script = self.gated_script("many")
+        ident = self.submit_array("1-200", "--component", "a:site=alpha,beta,tasks=1", script=script)
+        number = ident.split("[")[0]
+        self.grid.daemons["meta"].kill()
+        self.grid.daemons["meta"].start()
+        self.grid.wait_serving()
+        try:
+            wait_for("sites to have them", lambda: self.array(ident).get("Pending", 0) == 0 and
+                     self.array(ident).get("Running", 0) == 16, 300)
+            (row,) = self.row(ident)
+            self.assertEqual(row["sites"], "alpha,beta")
+            self.assertEqual(sum(self.array(ident).values()), 200)
+            self.nui("alice", "cancel", f"{number}[101-200]")
+            self.restart_meta()
+            wait_for("half of it to be over", lambda: self.array(f"{number}[101-200]").keys() == {"Cancelled"}, 120)
+        finally:
+            self.open_gate("many")
+        self.assertEqual(self.wait_over(ident, 600), {"Completed": 100, "Cancelled": 100})
+        # none ran twice, and none that was cancelled
+        self.assertEqual(len(self.began("many")), 100)
+        self.settled()
+        self.assert_books_close()
+
+    def test_bad_input(self):
+        script = self.write("bad.sh", "#!/bin/sh\ntrue\n")
+        for indexes, words in (("1-10001", "more than 10000"), ("3,3", "given twice"), ("5-2", "wanted indexes")):
+            done = self.grid.nui("alice", "submit", "-A", "phys", "-t", 60, "--array", indexes, script)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(words, done.stderr)
+        for ident in ("grid.1[", "grid.1[3-1]", "grid.1[x]"):
+            self.assertEqual(self.grid.nui("alice", "status", ident).returncode, 2, ident)
+        plain = self.grid.submit("alice", "-A", "phys", "-t", "1:00", script)
+        self.assertIn("no array", self.nui("alice", "cancel", f"{plain}[1-3]", code=5).stderr)
+
+
+if __name__ == "__main__":
+    main()
