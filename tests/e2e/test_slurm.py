@@ -265,6 +265,8 @@ echo "code $?"
         self.assertEqual((len(nodes), lines[4]), (2, "code 3"))
         if not mpi_missing():
             self.assertEqual(sorted(lines[5:]), [f"{i} 4 6" for i in range(4)])
+        self.settled()
+        self.assertEqual(len(self.charges(ident)), 1)
 
     def test_coallocated_with_an_embedded_site(self):
         """beta is full for half a minute, so that both parts are reserved: Slurm keeps alpha's nodes, too, from
