@@ -95,6 +95,17 @@ int runs_read (struct local_store *store, time_us from, time_us until, const cha
     return rc;
 }
 
+int runs_of_rm_after (struct local_store *store, const char *rm_id, time_us moment, struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->db, "SELECT 1 FROM run WHERE end_us > ?1 AND rm_id = ?2 LIMIT 1");
+    store_bind_int (q, 1, moment);
+    store_bind_text (q, 2, rm_id);
+    int rc = store_step (q, err);
+    store_reset (q);
+    return rc;
+}
+
 int runs_first (struct local_store *store, time_us *out, struct err *err)
 {
     struct store_stmt *q = store_stmt (store->db, "SELECT min (end_us) FROM run");

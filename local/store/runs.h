@@ -48,6 +48,9 @@ struct runs_after {
 int runs_read (struct local_store *store, time_us from, time_us until, const char *site_job,
                const struct runs_after *after, uint32_t limit,
                void (*fn) (void *arg, const struct store_run *run), void *arg, struct err *err);
+/* 1 when a run under that name of the resource manager ended after the moment, 0, or an error. */
+int runs_of_rm_after (struct local_store *store, const char *rm_id, time_us moment,
+                      struct err *err);
 /* The earliest end there is a row of; 0: none. */
 int runs_first (struct local_store *store, time_us *out, struct err *err);
 /* In a transaction: up to limit rows that ended before and that the bank has no word to say of, or said that it never

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local/store/runs.h"
 #include "local/svc/job.h"
 #include "local/svc/job/jobspec.h"
 #include "local/svc/job/life.h"
@@ -95,12 +96,14 @@ static struct site_job *job_by_rm (struct svc *svc, const struct rm_native *n)
     return NULL;
 }
 
-/* It was here, ended here, and is told of once more. */
+/* It was here, ended here, and is told of once more. Of what we gave to the resource manager ourselves the records there do
+ * not say so: it has the name under which its run is written down here, and began before the end of that. */
 static bool ended_before (struct svc *svc, const struct rm_native *n)
 {
     uint64_t number;
-    return local_store_rm_job_find (svc->store, n->rm_id, n->submit, &number, NULL) == 0 &&
-           n->state != RM_NATIVE_PENDING;
+    return n->state != RM_NATIVE_PENDING &&
+           (local_store_rm_job_find (svc->store, n->rm_id, n->submit, &number, NULL) == 0 ||
+            (n->start && runs_of_rm_after (svc->store, n->rm_id, n->start, NULL) == 1));
 }
 
 static void bind_it (struct svc *svc, struct site_job *job)
