@@ -91,7 +91,9 @@ static int open_answer (struct peers *peers, uint32_t member,
         bool led_elsewhere = strcmp (row.leader, peers_self (peers)) != 0 && row.leader[0];
         /* Who has the end that a majority has, tells it: two members that have it may each take the other for its leader. */
         bool told_here = !row.open && !vote_newer (&theirs, &row.vote);
-        if (led_elsewhere && !told_here) {
+        if (led_elsewhere && told_here)
+            lead_push (peers->metad, &row, member);
+        if (led_elsewhere) {
             Nui__Meta__V1__Led *led = arena_new (arena, Nui__Meta__V1__Led);
             nui__meta__v1__led__init (led);
             led->job = copy->job;
