@@ -89,23 +89,19 @@ static int open_answer (struct peers *peers, uint32_t member,
         if (rc)
             return rc;
         bool led_elsewhere = strcmp (row.leader, peers_self (peers)) != 0 && row.leader[0];
-        /* Who has the end that a majority has, tells it: two members that have it may each take the other for its leader. */
-        bool told_here = !row.open && !vote_newer (&theirs, &row.vote);
-        if (led_elsewhere && told_here)
-            lead_push (peers->metad, &row, member);
+        bool older = vote_newer (&row.vote, &theirs), newer = vote_newer (&theirs, &row.vote);
         if (led_elsewhere) {
             Nui__Meta__V1__Led *led = arena_new (arena, Nui__Meta__V1__Led);
             nui__meta__v1__led__init (led);
             led->job = copy->job;
             led->leader = (char *)row.leader;
             reply->led[reply->n_led++] = led;
-        } else if (vote_newer (&row.vote, &theirs)) {
-            lead_push (peers->metad, &row, member);
-        } else if (vote_newer (&theirs, &row.vote)) { /* of one that led it meanwhile, and died */
-            lead_take (peers->metad, copy->job);
-        } else if (!row.open) { /* they do not know that a majority has its end */
-            lead_push (peers->metad, &row, member);
         }
+        /* The end that a majority has is told by whoever has it: two members may each take the other for its leader. */
+        if ((!row.open && !newer) || (!led_elsewhere && older))
+            lead_push (peers->metad, &row, member);
+        else if (!led_elsewhere && newer) /* of one that led it meanwhile, and died */
+            lead_take (peers->metad, copy->job);
     }
     return 0;
 }
