@@ -1,6 +1,14 @@
-/* rm: the words for how a job ended, for the resource managers and the service alike. The
+/* rm: what a job for a resource manager has in all, and the words for how one ended, for the resource managers and the service alike. The
  * adapter itself is the header; nothing here may know one resource manager from another. */
 #include "local/rm/rm.h"
+
+uint32_t rm_job_tasks (const struct rm_job *job)
+{
+    uint32_t tasks = 0;
+    for (uint32_t i = 0; i < job->host_count; i++)
+        tasks += job->host_tasks[i];
+    return tasks;
+}
 
 const char *rm_end_name (enum rm_end end)
 {

@@ -272,6 +272,7 @@ struct rm {
 };
 
 const char *rm_keeper_name (enum rm_keeper keeper); /* "nothing", "cgroup", "rlimit" */
+uint32_t rm_job_tasks (const struct rm_job *job);   /* on all its hosts */
 const char *rm_end_name (enum rm_end end);          /* "exited", "timeout" … */
 
 #endif

@@ -192,14 +192,29 @@ static void charged_cell (struct table *t, const Nui__Meta__V1__JobStatus *s)
         table_null (t);
 }
 
-static struct table *status_record (const Nui__Meta__V1__JobStatus *s)
+/* Which job, whose, and its state: of a job and of an array alike. */
+static void whose_cells (struct table *t, const Nui__Meta__V1__JobStatus *s)
 {
-    struct table *t = table_create (status_columns, sizeof status_columns / sizeof *status_columns);
     table_text (t, s->grid_job_id);
     table_text (t, text_or_null (s->name));
     table_text (t, s->submitter);
     table_text (t, text_or_null (s->account));
     table_text (t, grid_state_name (s->state));
+}
+
+static void price_cells (struct table *t, const Nui__Meta__V1__JobStatus *s)
+{
+    table_credits (t, s->price_micro);
+    if (s->cost_max_micro)
+        table_credits (t, s->cost_max_micro);
+    else
+        table_null (t);
+}
+
+static struct table *status_record (const Nui__Meta__V1__JobStatus *s)
+{
+    struct table *t = table_create (status_columns, sizeof status_columns / sizeof *status_columns);
+    whose_cells (t, s);
     table_text (t, reason_text (s->reason));
     table_time (t, s->submit_us);
     table_time (t, time_or_none (s->start_us));
@@ -207,11 +222,7 @@ static struct table *status_record (const Nui__Meta__V1__JobStatus *s)
     table_time (t, time_or_none (s->end_us));
     exit_cell (t, s);
     charged_cell (t, s);
-    table_credits (t, s->price_micro);
-    if (s->cost_max_micro)
-        table_credits (t, s->cost_max_micro);
-    else
-        table_null (t);
+    price_cells (t, s);
     table_int (t, s->attempts);
     table_int (t, s->retries);
     forecast_cells (t, forecast_of (s));
@@ -325,11 +336,7 @@ static struct table *whole_record (const Nui__Meta__V1__JobStatus *s)
     struct strbuf sites = STRBUF_INIT;
     for (size_t i = 0; i < s->array->n_sites; i++)
         strbuf_printf (&sites, "%s%s", i ? "," : "", s->array->sites[i]);
-    table_text (t, s->grid_job_id);
-    table_text (t, text_or_null (s->name));
-    table_text (t, s->submitter);
-    table_text (t, text_or_null (s->account));
-    table_text (t, grid_state_name (s->state));
+    whose_cells (t, s);
     table_int (t, s->array->count);
     if (s->array->limit)
         table_int (t, s->array->limit);
@@ -339,11 +346,7 @@ static struct table *whole_record (const Nui__Meta__V1__JobStatus *s)
     table_time (t, s->submit_us);
     table_time (t, time_or_none (s->start_us));
     table_time (t, time_or_none (s->end_us));
-    table_credits (t, s->price_micro);
-    if (s->cost_max_micro)
-        table_credits (t, s->cost_max_micro);
-    else
-        table_null (t);
+    price_cells (t, s);
     table_end_row (t);
     strbuf_free (&sites);
     return t;

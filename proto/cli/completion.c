@@ -63,11 +63,12 @@ static bool has_command (const struct cli_command *const *const *tables, const c
 static const struct listed {
     const char *after; /* a pattern of the shell's */
     const char *by;
+    const char *fish; /* the option as fish has it */
 } operands[] =
     {{"status|watch|cancel|output|renew|restage", "jobs"},
      {"canceljob|checkjob|mjobctl|releasehold|runjob|setdeadline|sethold|setqos|setspri|showstart",
       "showq"}},
-  values[] = {{"-A|--account", "balance"}, {"--site", "sites"}};
+  values[] = {{"-A|--account", "balance", "-l account -s A"}, {"--site", "sites", "-l site"}};
 
 static void append_listed (const struct cli_command *const *const *tables,
                            const struct listed *list, size_t count, struct strbuf *out)
@@ -192,10 +193,8 @@ void cli_completion_fish (const struct cli_command *const *const *tables, struct
             fish_after (operands[i].after, out);
             strbuf_printf (out, " -f -a '(__nui_list %s)'\n", operands[i].by);
         }
-    static const struct listed fish_values[] = {{"-l account -s A", "balance"},
-                                                {"-l site", "sites"}};
-    for (size_t i = 0; i < sizeof fish_values / sizeof *fish_values; i++)
-        if (has_command (tables, fish_values[i].by))
-            strbuf_printf (out, "complete -c nui %s -x -a '(__nui_list %s)'\n",
-                           fish_values[i].after, fish_values[i].by);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        if (has_command (tables, values[i].by))
+            strbuf_printf (out, "complete -c nui %s -x -a '(__nui_list %s)'\n", values[i].fish,
+                           values[i].by);
 }

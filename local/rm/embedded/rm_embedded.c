@@ -98,11 +98,8 @@ static void env_add (void *arg, const char *name, const char *value)
  * processes of each job to the same processors, and looks for no Slurm where a script has Slurm's variables. */
 static void env_of_mpi (const struct rm_job *job, struct strbuf *b)
 {
-    uint32_t tasks = 0;
     char places[16];
-    for (uint32_t i = 0; i < job->host_count; i++)
-        tasks += job->host_tasks[i];
-    snprintf (places, sizeof places, "%u", tasks);
+    snprintf (places, sizeof places, "%u", rm_job_tasks (job));
     const char *const pair[][2] = {{"OMPI_MCA_orte_set_default_slots", places},
                                    {"OMPI_MCA_hwloc_base_binding_policy", "none"},
                                    {"OMPI_MCA_plm", "^slurm"},

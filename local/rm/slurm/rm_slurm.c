@@ -92,9 +92,7 @@ static char *submission_build (struct slurm *slurm, const struct rm_job *spec, c
     slurm_title (key, jobdir_or (spec->mark, ""), title);
     snprintf (nodes, sizeof nodes, "%u-%u", spec->host_count, spec->host_count);
     script_build (spec, work, &script);
-    uint32_t tasks = 0;
-    for (uint32_t i = 0; i < spec->host_count; i++)
-        tasks += spec->host_tasks[i];
+    uint32_t tasks = rm_job_tasks (spec);
     json_t *job =
         json_pack ("{s:s, s:s, s:s, s:s, s:i, s:s, s:b}", "name", title, "comment", comment,
                    "partition", partition_for (slurm, spec->class_name), "nodes", nodes, "tasks",

@@ -233,8 +233,7 @@ void environment_set (struct svc *svc, struct site_job *job, const struct jobspe
                        .rm = rm,
                        .env = arena_array (svc->call_arena, room, sizeof *l.env),
                        .room = room};
-    for (uint32_t i = 0; i < rm->host_count; i++)
-        l.tasks += rm->host_tasks[i];
+    l.tasks = rm_job_tasks (rm);
     l.per_task = c->n_reqs && c->reqs[0]->procs_per_task ? c->reqs[0]->procs_per_task : 1;
     for (size_t i = 0; i < c->n_env; i++)
         if (strncmp (c->env[i], "NUI_", 4) != 0) /* ours are ours to set */

@@ -422,24 +422,25 @@ int life_preempt (struct svc *svc, struct site_job *job, struct err *err)
     return 0;
 }
 
-/* What has run for longer than this when it is first heard of says nothing of when it began: one of the clocks is wrong. */
+/* What has run for longer than HEARD_LATE_S when it is first heard of says nothing of when it began: one of the clocks is
+ * wrong. After a restart there is no other clock to ask. */
 enum { HEARD_LATE_S = 60, CLOCKS_APART_S = 1 };
 
-static duration_us run_length (const struct svc *svc, const struct site_job *job)
+static void run_from_set (struct svc *svc, struct site_job *job, duration_us believed)
 {
     duration_us run = svc_now (svc) - evict_effective_start (job);
-    return run > 0 ? run : 0;
+    if (run < 0 || run > believed)
+        run = 0;
+    job->run_from = clock_monotonic_us () - job->rec.halted - run;
 }
 
 static void run_began (struct svc *svc, struct site_job *job)
 {
-    duration_us run = run_length (svc, job);
-    job->run_from =
-        clock_monotonic_us () - job->rec.halted - (run <= HEARD_LATE_S * US_PER_S ? run : 0);
+    run_from_set (svc, job, HEARD_LATE_S * US_PER_S);
 }
 
 /* The plan goes by the wall clock, which may have been set ahead meanwhile: by days, in the worst case, and all that
- * runs would be over its limit. After a restart there is no other clock to ask than that one. */
+ * runs would be over its limit. */
 static bool truly_over (struct svc *svc, const struct site_job *job)
 {
     struct job_view view;
@@ -510,7 +511,7 @@ int evict_recover (struct svc *svc, struct site_job *job, struct err *err)
 {
     char id[SITE_ID_MAX];
     site_id (svc, job->rec.number, id);
-    job->run_from = clock_monotonic_us () - job->rec.halted - run_length (svc, job);
+    run_from_set (svc, job, TIME_US_MAX);
     if (job->rec.suspended_at && svc->rm.ops->suspend)
         return svc->rm.ops->suspend (svc->rm.self, id, job->rec.incarnation, true, err);
     switch (job->rec.stop) {
