@@ -154,6 +154,11 @@ uint32_t ports_choose (struct svc *svc)
 
 /* ---- worlds */
 
+/* When the worlds begin, 2026-11-02 00:00 UTC, a Monday: whatever the day and hour of a run, a seed is the same
+ * world. Certificates are issued around it, since a clock in a world may step back by days. */
+#define EPOCH ((time_us)1793577600 * SEC)
+enum { DAY_S = 86400 };
+
 static struct tlsid *identity_of (enum principal_kind kind, const char *name)
 {
     for (uint32_t i = 0; i < identity_count; i++)
@@ -161,7 +166,11 @@ static struct tlsid *identity_of (enum principal_kind kind, const char *name)
             return identity[i];
     char uri[128];
     snprintf (uri, sizeof uri, "nui://test/%s/%s", principal_kind_name (kind), name);
-    testca_issue (ca, &(struct testca_cert){.name = name, .uri = uri});
+    time_t begin = (time_t)(EPOCH / SEC) - time (NULL);
+    testca_issue (ca, &(struct testca_cert){.name = name,
+                                            .uri = uri,
+                                            .not_before = begin - 100 * DAY_S,
+                                            .not_after = begin + 3000 * DAY_S});
     snprintf (identity_name[identity_count], sizeof identity_name[0], "%s", name);
     return identity[identity_count++] = testca_tlsid (folder, "ca", name, false);
 }
@@ -265,10 +274,7 @@ static void disks_format (void)
 
 void grid_begin (uint64_t seed, const struct grid_shape *shape)
 {
-    static time_us epoch; /* today: inside the certificates' time */
-    if (!epoch)
-        epoch = (time_us)time (NULL) / 86400 * 86400 * SEC;
-    sim_begin (seed, epoch);
+    sim_begin (seed, EPOCH);
     memset (&w, 0, sizeof w);
     w.shape = *shape;
     runner_begin ();

@@ -93,7 +93,7 @@ struct testca *testca_create (const char *dir, const char *ca_name)
     ca->key = EVP_EC_gen ("P-256");
     ca->revoked = sk_X509_REVOKED_new_null ();
     MUST (ca->dir && ca->name && ca->key && ca->revoked);
-    X509 *cert = new_cert (ca, ca->key, ca_name, -30 * DAY_S, 365 * DAY_S);
+    X509 *cert = new_cert (ca, ca->key, ca_name, -3650 * DAY_S, 3650 * DAY_S);
     add_ext (cert, cert, NID_basic_constraints, "critical,CA:TRUE");
     add_ext (cert, cert, NID_key_usage, "critical,keyCertSign,cRLSign");
     add_ext (cert, cert, NID_subject_key_identifier, "hash");
