@@ -108,9 +108,11 @@ struct gridjob {
     uint32_t site_attempt;
     uint32_t attempt_last; /* highest that any site was given */
     struct jobmove move;
-    uint32_t failures;                    /* for the back-off; not durable */
-    char (*refused_by)[COALLOC_NAME_MAX]; /* sites that said no; not durable */
+    uint32_t failures; /* for the back-off; not durable */
+    char (*refused_by)
+        [COALLOC_NAME_MAX]; /* sites that said no, until none else is left; not durable */
     uint32_t refused_count;
+    uint32_t refusals; /* in all; not durable */
     /* One of an array that was signed as one (array.h). */
     uint64_t array;   /* the number of its first; 0: of none */
     uint32_t element; /* 1 + its index */

@@ -126,7 +126,7 @@ static void site_refused (struct gridjob *job, const char *code, const char *tex
     job->part[0].dirty = true;
     if (job->cancel_wanted)
         job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED);
-    else if (job->refused_count >= job->metad->config->policy.tries_max)
+    else if (++job->refusals >= job->metad->config->policy.tries_max)
         job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_REFUSED);
     job->site[0] = '\0';
     if (save (job) && !job_ended (job))
@@ -227,6 +227,11 @@ static void none_chosen (struct gridjob *job, const struct survey *survey)
 {
     struct coalloc_reason reason = {"", ""};
     bool any = false, funded = false, cheap = false;
+    if (job->refused_count) { /* nobody else has it: what a site refused for may have passed */
+        job->refused_count = 0;
+        again_later (job);
+        return;
+    }
     enum survey_verdict verdict = survey_part (survey, 0, &reason);
     for (uint32_t i = 0; i < survey->offer_count; i++) {
         const struct survey_offer *offer = &survey->offer[i];
@@ -237,8 +242,6 @@ static void none_chosen (struct gridjob *job, const struct survey *survey)
         cheap = cheap || !job->job->cost_max_micro || offer->price <= job->job->cost_max_micro;
     }
     if (verdict == SURVEY_NEVER) {
-        if (job->refused_count) /* keep the refusal's own words */
-            reason = job->reason;
         refuse (job, &reason);
         return;
     }

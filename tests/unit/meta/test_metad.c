@@ -126,6 +126,20 @@ static void a_refusal_leads_to_another_site (void **state)
     assert_int_equal (grid->site[1].single[0].attempt, 2);
 }
 
+/* Nobody else can take it: what it refused for (its clock, a full queue) passes. */
+static void who_refuses_and_alone_can_run_it_is_asked_again (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fake_job job = {.n = 1, .procs = 1, .walltime_s = 60, .sites = {"alpha"}};
+    char id[32];
+    grid->site[0].submit_no = 2;
+    submit_ok (grid, &job, id);
+    fake_until_state (grid, id, COMPLETED);
+    assert_int_equal (grid->site[0].calls_submit, 3);
+    assert_int_equal (grid->site[0].single_count, 1);
+    assert_int_equal (grid->site[1].calls_submit + grid->site[2].calls_submit, 0);
+}
+
 static const Nui__Meta__V1__SiteAnswer *answer_of (const Nui__Meta__V1__ComponentStatus *c,
                                                    const char *site)
 {
@@ -1397,6 +1411,7 @@ int main (int argc, char **argv)
         TEST (one_site_by_completion_then_price),
         TEST (a_lost_answer_is_asked_for_again),
         TEST (a_refusal_leads_to_another_site),
+        TEST (who_refuses_and_alone_can_run_it_is_asked_again),
         TEST (cancel_of_an_ordinary_job),
         TEST (too_cheap_for_every_site),
         TEST (both_start_at_one_moment),
