@@ -517,20 +517,20 @@ static void headers_done (nghttp2_session *session, struct rpccall *call)
         submit_http_error (session, call);
         return;
     }
-    if (call->refuse == RPC_PERMISSION_DENIED) {
-        char uri[PRINCIPAL_URI_MAX];
-        log_event (rpcserver_log (call->server), LOG_LEVEL_WARN, "rpc", "denied", "peer=%s path=%s",
-                   principal_uri (&call->peer, uri), call->method->path);
-    }
-    if (call->refuse != RPC_OK) {
-        refuse (call, call->refuse, call->refuse_text);
-        return;
-    }
     if (!call->conn->trusted &&
         !connshare_call (rpcserver_shares (call->server), call->conn->who, clock_monotonic_us ())) {
         rpcserver_refusal_log (call->conn, "too many calls a second");
         refuse (call, RPC_RESOURCE_EXHAUSTED,
                 "more calls a second than you may make here: try again in a moment");
+        return;
+    }
+    if (call->refuse == RPC_PERMISSION_DENIED) {
+        char why[GRPCWIRE_PATH_MAX + 32];
+        snprintf (why, sizeof (why), "it may not call %s", call->method->path);
+        rpcserver_refusal_log (call->conn, why);
+    }
+    if (call->refuse != RPC_OK) {
+        refuse (call, call->refuse, call->refuse_text);
         return;
     }
     if (call->deadline != INT64_MAX) {

@@ -85,18 +85,27 @@ static void conn_log (const struct srvconn *conn, enum log_level level, const ch
                    log_quote (why, quoted, sizeof (quoted)));
 }
 
+static const char the_socket[] = "the local socket";
+
+/* The only form in which a refusal is told. */
+static void refused_log (struct rpcserver *server, const char *peer, const char *from,
+                         const char *why, uint64_t more)
+{
+    char quoted[2 * ERR_TEXT_MAX];
+
+    log_event (server->log, LOG_LEVEL_WARN, "rpc", "refused",
+               "peer=\"%s\" from=\"%s\" reason=%s and_more=%llu", peer, from,
+               log_quote (why, quoted, sizeof (quoted)), (unsigned long long)more);
+}
+
 void rpcserver_refusal_log (struct srvconn *conn, const char *why)
 {
     struct connshare_party *party = conn->who ? conn->who : conn->address;
-    char quoted[2 * ERR_TEXT_MAX];
     uint64_t more = 0;
 
     if (party && connshare_tell (party, clock_monotonic_us (), &more))
-        log_event (conn->server->log, LOG_LEVEL_WARN, "rpc", "refused",
-                   "peer=\"%s\" from=\"%s\" reason=%s and_more=%llu",
-                   conn->who ? connshare_name (conn->who) : "unknown",
-                   conn->address ? connshare_name (conn->address) : "the local socket",
-                   log_quote (why, quoted, sizeof (quoted)), (unsigned long long)more);
+        refused_log (conn->server, conn->who ? connshare_name (conn->who) : "unknown",
+                     conn->address ? connshare_name (conn->address) : the_socket, why, more);
 }
 
 /* Its handshake is over, or it is gone. */
@@ -317,7 +326,12 @@ static void conn_add (struct rpcserver *server, int fd, const struct sockaddr *s
     struct srvconn *conn = NULL;
     SSL *ssl = NULL;
     struct err err;
+    char from[96];
 
+    if (sa)
+        address_name (sa, from);
+    else
+        snprintf (from, sizeof (from), "%s", the_socket);
     conn = calloc (1, sizeof (*conn));
     if (!peer) {
         ssl = SSL_new (tlsid_server_ctx (server->id));
@@ -346,6 +360,7 @@ static void conn_add (struct rpcserver *server, int fd, const struct sockaddr *s
         .own_cert = server->id ? sk_X509_value (tlsid_chain (server->id), 0) : NULL};
     conn->h2 = h2conn_create (&config, &err);
     if (!conn->h2) {
+        refused_log (server, peer ? peer->name : "unknown", from, err.text, 0);
         free (conn);
         return;
     }
@@ -356,6 +371,7 @@ static void conn_add (struct rpcserver *server, int fd, const struct sockaddr *s
     return;
 
 fail:
+    refused_log (server, peer ? peer->name : "unknown", from, "out of memory", 0);
     ERR_clear_error ();
     SSL_free (ssl);
     free (conn);
@@ -409,9 +425,11 @@ static void on_accept_local (struct evconnlistener *l, evutil_socket_t fd, struc
     struct err err;
 
     (void)l, (void)sa, (void)len;
-    if (getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) < 0 ||
-        local_principal (server, cred.uid, &peer, &err) < 0) {
-        log_event (server->log, LOG_LEVEL_WARN, "rpc", "refused", "local=1");
+    int rc = getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) < 0
+                 ? err_set (&err, ERR_IO, "SO_PEERCRED: %s", strerror (errno))
+                 : local_principal (server, cred.uid, &peer, &err);
+    if (rc < 0) {
+        refused_log (server, "unknown", the_socket, err.text, 0);
         close (fd);
         return;
     }
