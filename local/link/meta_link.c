@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 #include "proto/rpc/rpcclient.h"
 
 enum { EVENTS_MAX = 256, EVENT_BYTES_MAX = 40 * 1024 };
@@ -30,9 +31,12 @@ struct peer {
                       found */
     uint32_t going; /* in the report in flight, */
     uint64_t first; /* from this one on */
-    duration_us left; /* when the report in flight left, monotonic */
-    bool named;       /* it has answered */
-    bool dirty;       /* something changed since the report in flight was made */
+    uint64_t
+        suspect; /* that was refused alone: at fault if a report without it is taken; 0: none */
+    char why[ERR_TEXT_MAX]; /* … and what was said */
+    duration_us left;       /* when the report in flight left, monotonic */
+    bool named;             /* it has answered */
+    bool dirty;             /* something changed since the report in flight was made */
 };
 
 struct meta_link {
@@ -124,26 +128,38 @@ static void failed (struct meta_link *link, const char *what, const struct err *
                log_quote (err->text, quoted, sizeof quoted));
 }
 
-/* A report that is refused as invalid without its events' fault goes on being refused: nothing is set aside. Else it
- * is sent with one event at a time, until the one is alone: a dead letter. */
-static void refused (struct peer *peer, const struct rpc_result *result)
+/* Never to be taken by this one: out of the way, with its reason. */
+static void event_bury (struct peer *peer, uint64_t sequence)
 {
     struct meta_link *link = peer->link;
     struct err err = {0};
-    if (peer->going == 0)
-        return;
-    if (peer->going > 1) {
-        peer->most = 1;
-        return;
-    }
-    peer->most = EVENTS_MAX;
     log_event (link->config.log, LOG_LEVEL_ERROR, "meta", "dead_letter", "sequence=%llu",
-               (unsigned long long)peer->first);
+               (unsigned long long)sequence);
     if (local_store_begin (link->config.store, &err) != 0 ||
-        local_store_outbox_bury (link->config.store, STORE_OUTBOX_META, peer->first, ERR_INVALID,
-                                 result->message, clock_now_us (), &err) != 0 ||
+        local_store_outbox_bury (link->config.store, STORE_OUTBOX_META, sequence, ERR_INVALID,
+                                 peer->why, clock_now_us (), &err) != 0 ||
         local_store_commit (link->config.store, &err) != 0)
         failed (link, "not_buried", &err);
+}
+
+/* A report that is refused as invalid is sent with one event at a time, and that one's place is told by a report
+ * without any: where this is taken the event is a dead letter, where it is refused as well nothing is set aside. */
+static void refused (struct peer *peer, const struct rpc_result *result)
+{
+    peer->suspect = peer->going == 1 ? peer->first : 0;
+    peer->most = peer->going > 1 ? 1 : 0;
+    if (peer->suspect)
+        text_printf (peer->why, sizeof peer->why, "%s", result->message);
+}
+
+static void taken (struct peer *peer)
+{
+    if (peer->suspect && peer->going == 0) {
+        event_bury (peer, peer->suspect);
+        peer->dirty = true;
+    }
+    peer->suspect = 0;
+    peer->most = peer->most == 0 ? 1 : peer->most * 2 > EVENTS_MAX ? EVENTS_MAX : peer->most * 2;
 }
 
 /* Its numbers tell which of us was restored to an earlier moment: it knows more than was given here, and what waits
@@ -209,7 +225,7 @@ static void on_done (void *arg, const struct rpc_result *result)
         link->config.heard (link->config.arg, meta_link_server (link, at), peer->left);
     if (peer->going) /* one without events says nothing of a metascheduler that never had any */
         numbers_look (peer, reply->events_acked);
-    peer->most = peer->most * 2 > EVENTS_MAX ? EVENTS_MAX : peer->most * 2;
+    taken (peer);
     if (peer->dirty)
         report_send (peer);
 }

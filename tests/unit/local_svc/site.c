@@ -207,6 +207,15 @@ static const struct rpc_method bank_methods[] = {
 
 /* --- the metascheduler -------------------------------------------------------------------- */
 
+static bool report_is_good (const struct site *s, const Nui__Meta__V1__SiteReport *report)
+{
+    bool good = !s->meta_refuses || *s->meta_refuses;
+    for (size_t i = 0; i < report->n_events && s->meta_refuses; i++)
+        good = good && !(report->events[i]->job &&
+                         strcmp (report->events[i]->job->site_job_id, s->meta_refuses) == 0);
+    return good;
+}
+
 static void meta_report (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
     struct site *s = self;
@@ -217,6 +226,11 @@ static void meta_report (void *self, struct rpccall *call, const ProtobufCMessag
     s->report = nui__meta__v1__site_report__unpack (NULL, len, bytes);
     free (bytes);
     s->reports++;
+    if (!report_is_good (s, s->report)) {
+        s->reports_refused++;
+        rpccall_finish (call, RPC_INVALID_ARGUMENT, "no \"report\"");
+        return;
+    }
     for (size_t i = 0; i < s->report->n_events; i++) {
         Nui__Meta__V1__JobEvent *e = s->report->events[i];
         if (e->sequence <= s->acked)

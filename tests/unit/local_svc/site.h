@@ -69,7 +69,10 @@ struct site {
     unsigned reports;
     uint64_t acked;
     bool meta_forgets; /* takes events, acknowledges none */
-    unsigned events;   /* unique ones */
+    const char
+        *meta_refuses; /* an event of this job makes a report invalid; "": all are; NULL: none is */
+    unsigned reports_refused;
+    unsigned events; /* unique ones */
     Nui__Local__V1__JobInfo *event[KEPT_MAX];
     uint64_t gap; /* a sequence that was jumped over */
     /* A metascheduler "third" beside it, which acknowledges all that it is told. */

@@ -240,14 +240,75 @@ static void invalid_is_for_good (void **state)
     assert_string_equal (r->runs[0]->refused, "not \"here\"");
     free_message (r);
     assert_int_equal (s->charge_calls, 1);
+    site_wait (s, site_logged, (void *)"bank dead_letter", "its line in the log");
+    s->charge_status = RPC_OK; /* the next goes on, without it */
+    site_submit (s, "grid.2", &(struct job_make){.script = "exit 0\n"}, id);
+    charges (s, 1);
+    assert_string_equal (s->charge[0].job, id);
+    assert_int_equal (s->charge_calls, 2);
+}
+
+#define DEAD_EVENTS "SELECT count(*) FROM outbox_dead WHERE destination = 'meta'"
+
+static bool refused_so_often (struct site *s, void *arg)
+{
+    return s->reports_refused >= *(unsigned *)arg;
+}
+
+/* A metascheduler that can make nothing of one job's events hears of all the others. */
+static void a_bad_event_is_set_aside (void **state)
+{
+    struct site *s = *state;
+    char before[64], behind[64];
+    static char bad[64]; /* also at the teardown */
+    site_start (s, QUICK);
+    s->meta_forgets = true; /* so that all three jobs' events are in one report */
+    site_submit (s, "grid.1", &(struct job_make){.script = "exit 0\n"}, before);
+    site_submit (s, "grid.2", &(struct job_make){.script = "exit 0\n"}, bad);
+    site_submit (s, "grid.3", &(struct job_make){.script = "exit 0\n"}, behind);
+    site_wait_state (s, behind, STATE (COMPLETED));
+    site_wait_state (s, bad, STATE (COMPLETED));
+    s->meta_refuses = bad;
+    s->meta_forgets = false;
+    s->acked = 0;
+    unsigned heard = s->events;
+    wait_number (s, DEAD_EVENTS, 1, "the dead letter");
+    site_wait (s, site_logged, (void *)"meta dead_letter", "its line in the log");
+    char last[64];
+    site_submit (s, "grid.4", &(struct job_make){.script = "exit 0\n"}, last);
+    site_wait_state (s, last, STATE (COMPLETED));
+    unsigned of_bad = 0, of_behind = 0;
+    for (unsigned i = heard; i < s->events; i++) {
+        of_bad += strcmp (s->event[i]->site_job_id, bad) == 0;
+        of_behind += strcmp (s->event[i]->site_job_id, behind) == 0;
+    }
+    assert_int_equal (of_bad, 0);
+    assert_true (of_behind > 0);
+    assert_int_equal (s->gap, 0);
+}
+
+/* A report that is invalid whatever it tells of costs no event. */
+static void a_bad_report_buries_nothing (void **state)
+{
+    struct site *s = *state;
+    char id[64];
+    site_start (s, QUICK);
+    s->meta_refuses = "";
+    site_submit (s, "grid.1", &(struct job_make){.script = "exit 0\n"}, id);
+    site_wait (s, refused_so_often, &(unsigned){5}, "some refusals");
+    s->meta_refuses = NULL;
+    site_wait_state (s, id, STATE (COMPLETED));
+    assert_int_equal (s->gap, 0);
+    assert_int_equal (number_of (s, DEAD_EVENTS), 0);
 }
 
 int main (void)
 {
 #define T(name) cmocka_unit_test_setup_teardown (name, site_setup, site_teardown)
     const struct CMUnitTest tests[] = {
-        T (is_counted_once),    T (forgotten_when_acknowledged), T (tombstones_go),
-        T (history_is_bounded), T (denied_is_not_for_good),      T (invalid_is_for_good),
+        T (is_counted_once),          T (forgotten_when_acknowledged), T (tombstones_go),
+        T (history_is_bounded),       T (denied_is_not_for_good),      T (invalid_is_for_good),
+        T (a_bad_event_is_set_aside), T (a_bad_report_buries_nothing),
     };
     cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
     return cmocka_run_group_tests (tests, site_group_setup, site_group_teardown);
