@@ -2,9 +2,14 @@
 
 struct rpcserver *rig_server (struct rig *rig, const char *listen)
 {
+    struct connshare_limits limits = RPCSERVER_LIMITS_DEFAULT;
     struct err err;
-    const struct rpcserver_config config = {
-        .base = rig->base, .id = rig->server_id, .listen = listen ? listen : "127.0.0.1:0"};
+    const struct rpcserver_config config = {.base = rig->base,
+                                            .id = rig->server_id,
+                                            .limits = &limits,
+                                            .listen = listen ? listen : "127.0.0.1:0"};
+
+    limits.calls_per_s = 0; /* tests call as fast as the machine can */
     struct rpcserver *server = rpcserver_create (&config, &err);
 
     if (!server)

@@ -105,13 +105,18 @@ static void test_connection_age (void **state)
 {
     struct rig rig;
     struct load load = {.rig = &rig, .wanted = 1u << 30};
+    struct connshare_limits limits = RPCSERVER_LIMITS_DEFAULT;
     struct err err;
 
     (void)state;
     rig_up (&rig);
     rpcserver_destroy (rig.server);
-    const struct rpcserver_config config = {
-        .base = rig.base, .id = rig.server_id, .listen = rig.target, .connection_age_max = 100000};
+    limits.calls_per_s = 0; /* as fast as the machine can */
+    const struct rpcserver_config config = {.base = rig.base,
+                                            .id = rig.server_id,
+                                            .listen = rig.target,
+                                            .limits = &limits,
+                                            .connection_age_max = 100000};
     rig.server = rpcserver_create (&config, &err);
     assert_non_null (rig.server);
     assert_int_equal (echoserver_add (&rig.echo, rig.server, &err), 0);
