@@ -440,14 +440,56 @@ static void cancel_send (struct gridjob *job, bool waiting_only,
     link_call (site->link, "Cancel", &request.base, SUBMIT_TIMEOUT, done, call_new (job));
 }
 
-void single_cancel (struct gridjob *job, const char *who)
+static void cancel_mark (struct gridjob *job, const char *who)
 {
     job->cancel_wanted = true;
     job_reason (job, "Cancelled", "cancelled by %s", who);
     if (job->place == SINGLE_CHOOSE)
         job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED);
-    if (save (job) && job->place == SINGLE_PLACED && !job->busy)
-        single_wake (job); /* in a move it belongs to one site again first */
+}
+
+/* It is durable. In a move it belongs to one site again first. */
+static void cancel_go (struct gridjob *job)
+{
+    if (job->place == SINGLE_PLACED && !job->busy)
+        single_wake (job);
+}
+
+void single_cancel (struct gridjob *job, const char *who)
+{
+    cancel_mark (job, who);
+    if (save (job))
+        cancel_go (job);
+}
+
+int single_cancel_all (struct metad *metad, const uint64_t *number, uint32_t count, const char *who,
+                       struct err *err)
+{
+    uint32_t marked = 0;
+    int rc = metastore_begin (metad->store, err);
+    if (rc)
+        return rc;
+    metad->in_report = true;
+    for (; marked < count && rc == 0; marked++) {
+        struct gridjob *job = job_live (metad, number[marked]);
+        cancel_mark (job, who);
+        rc = job_save (job, false, err);
+    }
+    if (rc == 0)
+        rc = metastore_commit (metad->store, err);
+    if (rc)
+        metastore_rollback (metad->store);
+    metad->in_report = false;
+    for (uint32_t i = 0; i < marked; i++) {
+        struct gridjob *job = job_live (metad, number[i]);
+        if (rc) {
+            job_reload (metad, number[i]);
+        } else {
+            job_tell (job);
+            cancel_go (job);
+        }
+    }
+    return rc;
 }
 
 /* ---- a latest start */

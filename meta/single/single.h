@@ -13,6 +13,9 @@
 void single_wake (struct gridjob *job);
 extern const struct job_driver single_driver;
 void single_cancel (struct gridjob *job, const char *who);
+/* All of these, which are in memory and have not ended, in one transaction and in this order; or none of them, with err. */
+int single_cancel_all (struct metad *metad, const uint64_t *number, uint32_t count, const char *who,
+                       struct err *err);
 /* The site's word on the job; part[0].info is already the new one. The caller saves. */
 void single_heard (struct gridjob *job);
 

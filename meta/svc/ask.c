@@ -280,6 +280,37 @@ static void array_cancel_voted (void *arg, bool stands)
     free (cancelled);
 }
 
+/* None of it is touched where another leads some of it. */
+static int array_cancel_check (struct metad *metad, const struct element_row *row, uint32_t count,
+                               struct err *err)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < count && rc == 0; i++) {
+        const struct gridjob *job = job_live (metad, row[i].number);
+        rc = job && !job_over (job) ? job_led_here (job, err) : 0;
+    }
+    return rc;
+}
+
+/* Those that are reserved for their licences have a record each, the others are written together. */
+static int array_cancel_write (struct metad *metad, const struct element_row *row, uint32_t count,
+                               const char *by, struct err *err)
+{
+    struct arena *arena = arena_create (0);
+    uint64_t *number = arena_array (arena, count + 1u, sizeof *number);
+    uint32_t plain = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct gridjob *job = job_live (metad, row[i].number);
+        if (job && !job_ended (job) && job_is_group (job))
+            group_cancel (job, by);
+        else if (job && !job_ended (job))
+            number[plain++] = row[i].number;
+    }
+    int rc = single_cancel_all (metad, number, plain, by, err);
+    arena_destroy (arena);
+    return rc;
+}
+
 /* Those that wait before those that run, so that none takes the place of one that was ended. */
 static void array_cancel (struct metad *metad, struct rpccall *call, const struct element_id *id,
                           const char *by)
@@ -288,16 +319,23 @@ static void array_cancel (struct metad *metad, struct rpccall *call, const struc
     struct array_cancel *cancelled = calloc (1, sizeof *cancelled);
     struct element_row *row = NULL;
     struct err err;
-    uint32_t count = 0;
+    uint32_t count = 0, live = 0;
     if (!cancelled)
         abort ();
     err_clear (&err);
     cancelled->call = call;
     int rc = array_named (metad, id, arena, &row, &count, &err);
-    for (uint32_t i = 0; i < count && rc == 0; i++) { /* before any of it is touched */
+    if (rc == 0)
+        rc = array_cancel_check (metad, row, count, &err);
+    for (uint32_t i = 0; i < count && rc == 0; i++) {
         const struct gridjob *job = job_live (metad, row[i].number);
-        rc = job && !job_over (job) ? job_led_here (job, &err) : 0;
+        if (job && !job_ended (job))
+            row[live++] = row[i];
     }
+    log_event (metad->log, LOG_LEVEL_INFO, "submit", "cancel", "job=grid.%llu of=%u by=%s",
+               (unsigned long long)id->number, count, by);
+    if (rc == 0)
+        rc = array_cancel_write (metad, row, live, by, &err);
     if (rc) {
         rpccall_fail (call, &err);
         free (cancelled);
@@ -305,14 +343,8 @@ static void array_cancel (struct metad *metad, struct rpccall *call, const struc
         return;
     }
     struct votes_join *votes = votes_begin (array_cancel_voted, cancelled);
-    log_event (metad->log, LOG_LEVEL_INFO, "submit", "cancel", "job=grid.%llu of=%u by=%s",
-               (unsigned long long)id->number, count, by);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < live; i++) {
         struct gridjob *job = job_live (metad, row[i].number);
-        if (!job || job_ended (job))
-            continue;
-        single_cancel (job, by);
-        job = job_live (metad, row[i].number);
         if (job && job->cancel_wanted) {
             cancelled->count++;
             votes_add (votes, job);

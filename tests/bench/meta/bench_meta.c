@@ -8,6 +8,8 @@
  *                nui-meta's CPU time per report, and as a share of a core for all sites
  *   co-reserved  jobs of two components at any two sites, from Submit until both are firm
  *   placed       jobs of one component at any site, from Submit until a site has them, until JOBS live
+ *   array        one Submit of ARRAY jobs signed as one, held to one at a time, and its cancel: CPU time of each
+ *                until it is answered
  *   restart      kill -9, then from exec until a call is answered and until a job can be placed again
  *
  * Sites answer what they have reported, one of ten something later: there it has become busy since.
@@ -46,7 +48,8 @@ enum {
     WINDOWS = 16,
     REPORT_S = 10,
     PAIRS = 4000,
-    STALE_PERCENT = 10
+    STALE_PERCENT = 10,
+    ARRAY = 10000
 };
 
 #define CHECK(cond, text)                                                                          \
@@ -85,6 +88,7 @@ struct bench {
     uint64_t reports, serial, firm, placed, questions;
     struct rng rng;
     /* what is being submitted */
+    bool array; /* the next is one */
     uint32_t components, to_send, in_flight, in_flight_max, refused;
 };
 
@@ -591,6 +595,14 @@ static Nui__Common__V1__Envelope *envelope (struct bench *b)
     }
     job.n_components = b->components;
     job.components = components;
+    Nui__Common__V1__IndexRange range = NUI__COMMON__V1__INDEX_RANGE__INIT, *ranges[1] = {&range};
+    range.from = range.step = 1;
+    range.to = ARRAY;
+    if (b->array) {
+        job.n_indexes = 1;
+        job.indexes = ranges;
+        job.array_limit = 1;
+    }
     len = nui__common__v1__job__get_packed_size (&job);
     CHECK (len <= sizeof body, "the job is too large");
     nui__common__v1__job__pack (&job, body);
@@ -661,6 +673,42 @@ static void jobs_run (struct bench *b, const char *what, uint32_t components, ui
     fflush (stdout);
 }
 
+/* Its CPU time until the answer is there, and how long that took. */
+static void *array_call (struct bench *b, const char *method, const ProtobufCMessage *request)
+{
+    ProtobufCMessage *reply = NULL;
+    struct err err = {0};
+    double begin_cpu = cpu_s (b);
+    time_us begin = clock_monotonic_us ();
+
+    CHECK (rpcclient_call (b->alice, &nui__meta__v1__meta__descriptor, method, request,
+                           300 * US_PER_S, true, &reply, &err) == 0,
+           err.text);
+    printf ("array %-6s %9u %10.2f s     %8.2f s CPU (bound 1 of CPU, ratio %.2f)\n", method, ARRAY,
+            (double)(clock_monotonic_us () - begin) / 1e6, cpu_s (b) - begin_cpu,
+            1 / (cpu_s (b) - begin_cpu + 1e-9));
+    fflush (stdout);
+    return reply;
+}
+
+static void array_run (struct bench *b)
+{
+    Nui__Meta__V1__SubmitRequest submit = NUI__META__V1__SUBMIT_REQUEST__INIT;
+    Nui__Meta__V1__JobRequest cancel = NUI__META__V1__JOB_REQUEST__INIT;
+
+    b->components = 1;
+    b->array = true;
+    submit.envelope = envelope (b);
+    b->array = false;
+    Nui__Meta__V1__SubmitReply *id = array_call (b, "Submit", &submit.base);
+    envelope_free (submit.envelope);
+    cancel.grid_job_id = id->grid_job_id;
+    Nui__Meta__V1__CancelReply *done = array_call (b, "Cancel", &cancel.base);
+    CHECK (done->count >= ARRAY - 1, "not all of the array were cancelled");
+    nui__meta__v1__submit_reply__free_unpacked (id, NULL);
+    nui__meta__v1__cancel_reply__free_unpacked (done, NULL);
+}
+
 static void reports_run (struct bench *b, uint32_t seconds)
 {
     double begin_cpu = cpu_s (b), cpu, wall;
@@ -694,6 +742,7 @@ int main (int argc, char **argv)
     reports_begin (&b);
     printf ("nui-meta between %u played sites, %u calls in flight\n", b.sites, b.in_flight_max);
     reports_run (&b, 2 * REPORT_S);
+    array_run (&b);
     jobs_run (&b, "co-reserved", 2, PAIRS < jobs / 4 ? PAIRS : jobs / 4, &b.firm, 2, 200);
     jobs_run (&b, "placed", 1, jobs / 10, &b.placed, 1, 2000);
     jobs_run (&b, "… all live", 1, jobs - jobs / 10, &b.placed, 1, 2000);
