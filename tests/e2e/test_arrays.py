@@ -105,13 +105,18 @@ class Arrays(GridCase):
         self.assertEqual(self.wait_over(ident), {"Completed": 4})
 
     def test_waited_for(self):
+        """By all of it: also by those that wait when nothing of it runs."""
         script = self.gated_script("first")
-        ident = self.submit_array("1-3", script=script)
+        ident = self.submit_array("1-3%1", script=script)
         number = ident.split("[")[0]
+        wait_for("one to run", lambda: self.array(ident).get("Running") == 1, 60)
+        self.nui("alice", "sethold", "-u", f"{number}[2-3]")
+        self.open_gate("first")
+        wait_for("it to end", lambda: self.array(ident) == {"Completed": 1, "Pending": 2}, 60)
         after = self.grid.submit("alice", "-A", "phys", "-t", "1:00", "--depend", f"afterok:{number}",
                                  self.write("after.sh", "#!/bin/sh\ntrue\n"))
         wait_for("it to wait", lambda: "waits for" in (self.status("alice", after)["reason"] or ""), 30)
-        self.open_gate("first")
+        self.nui("alice", "releasehold", "-u", number)
         self.wait_state(after, ("Completed",))
         self.assertEqual(self.array(ident), {"Completed": 3})
 
