@@ -111,6 +111,7 @@ static const struct table_column columns[] = {
     {"group_response_s", "GROUPRESP", TABLE_PPM, 0},
     {"local_wait_s", "LOCALWAIT", TABLE_PPM, 0},
     {"local_extra_s", "EXTRAWAIT", TABLE_PPM, 0},
+    {"held_idle", "HELDIDLE", TABLE_PPM, 4},
     {"no_slot", "NOSLOT", TABLE_INT, 0},
     {"not_started", "NOTRUN", TABLE_INT, 0},
     {"wall_s", "SECONDS", TABLE_PPM, 2},
@@ -134,6 +135,7 @@ static int results_show (struct cli_context *ctx, const struct command *c)
         table_ppm (t, ppm (r->group_response_s));
         table_ppm (t, ppm (r->local_wait_s));
         table_ppm (t, ppm (r->local_extra_s));
+        table_ppm (t, ppm (r->summary.held_idle));
         table_int (t, (int64_t)r->summary.no_slot);
         table_int (t, (int64_t)r->summary.never);
         table_ppm (t, ppm (r->wall_s));
@@ -167,6 +169,7 @@ static void stats_file (struct strbuf *out, const struct command *c)
                     {"p95_wait_s", r->p95_wait_s},
                     {"mean_bounded_slowdown", r->mean_slowdown},
                     {"utilisation", r->summary.utilisation},
+                    {"held_idle", r->summary.held_idle},
                     {"group_wait_s", r->group_wait_s},
                     {"group_response_s", r->group_response_s},
                     {"local_wait_s", r->local_wait_s},

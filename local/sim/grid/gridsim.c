@@ -38,7 +38,8 @@ struct site {
     uint64_t *owner; /* [slot] job * GRIDSIM_PARTS + part */
     uint64_t cap, given, taken;
     struct estimator *estimator;
-    bool changed; /* since it was last looked at for moves */
+    bool changed;      /* since it was last looked at for moves */
+    uint64_t promised; /* processors of halves that wait for their moment */
 };
 
 struct half {
@@ -521,6 +522,8 @@ static void promise_add (struct run *run, struct group *group)
     for (; i > 0 && run->promise[i - 1]->start < group->start; i--) /* the next one last */
         run->promise[i] = run->promise[i - 1];
     run->promise[i] = group;
+    for (uint32_t p = 0; p < GRIDSIM_PARTS; p++)
+        run->site[group->half[p].site].promised += group->half[p].procs;
 }
 
 /* *taken_out false: it is an ordinary job after all. */
@@ -562,6 +565,7 @@ static int promises_keep (struct run *run, struct err *err)
             struct half *half = &group->half[p];
             struct engine_job what = job_for (run, job, half->site, &half->req, half->procs);
             what.inside = half->rsv;
+            run->site[half->site].promised -= half->procs;
             rc = give (run, group->job, p, half->site, what, err);
             if (!rc && !half->started)
                 rc = err_set (err, ERR_INTERNAL, "site %s did not start what it had promised",
@@ -590,6 +594,23 @@ static time_us next_event (const struct run *run, uint64_t next)
         at = own < at ? own : at;
     }
     return at;
+}
+
+/* Processors that nothing uses from now until `until`, and promised halves beside them that would. */
+static void held_idle_add (struct run *run, time_us until)
+{
+    const struct gridsim_setup *s = run->setup;
+    time_us last = s->count ? s->job[s->count - 1].submit : 0;
+    until = until < last ? until : last;
+    for (uint32_t i = 0; i < s->site_count && until > run->now; i++) {
+        struct resources all, dedicated;
+        if (!run->site[i].promised)
+            continue;
+        cluster_totals (engine_cluster (run->site[i].engine), &all, &dedicated);
+        double idle = (double)(all.v[RES_PROCS] - dedicated.v[RES_PROCS]);
+        double wait = (double)run->site[i].promised;
+        run->summary->held_idle += (idle < wait ? idle : wait) * (double)(until - run->now);
+    }
 }
 
 /* One moment: what ends, what was promised, what arrives, what moves. */
@@ -696,7 +717,9 @@ static void summarise (struct run *run)
         if (end > r->start)
             used += (double)s->job[i].job->procs * (double)(end - r->start);
     }
-    run->summary->utilisation = last > first ? used / (procs * (double)(last - first)) : 0;
+    double span = procs * (double)(last - first);
+    run->summary->utilisation = span > 0 ? used / span : 0;
+    run->summary->held_idle = span > 0 ? run->summary->held_idle / span : 0;
 }
 
 int gridsim_run (const struct gridsim_setup *setup, struct gridsim_result *result,
@@ -716,6 +739,7 @@ int gridsim_run (const struct gridsim_setup *setup, struct gridsim_result *resul
     for (uint32_t s = 0; s < setup->site_count && !rc; s++)
         rc = site_make (&run, s, err);
     while (!rc && (at = next_event (&run, next)) != TIME_US_MAX) {
+        held_idle_add (&run, at);
         run.now = at;
         rc = moment (&run, &next, err);
     }

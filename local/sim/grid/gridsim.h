@@ -64,6 +64,8 @@ struct gridsim_summary {
     uint64_t no_slot;   /* were to be co-allocated and found no common start: ran at home */
     uint64_t never;     /* never ran */
     double utilisation; /* of all processors, from the first submission to the last */
+    double
+        held_idle; /* share of the same: idle while a promised half waits at that site that would use them */
 };
 
 /* Who a job of `home` with the credentials `from` is among other names: HOME.USER, and so for group

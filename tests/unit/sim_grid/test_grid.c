@@ -189,7 +189,26 @@ static void test_halves (void **state)
     }
     assert_int_equal (seen, 1);
     assert_int_equal (all.summary.coallocated, 3); /* one processor cannot be halved */
+    assert_int_equal ((int)(all.summary.held_idle * 1e6), 0);
     assert_int_equal (all.ended, grid->count);
+    grid_run_free (&isolated);
+    grid_run_free (&all);
+    grid_destroy (grid);
+}
+
+/* What ends before its limit leaves two processors of each site idle from 100 to 500, beside two halves that wait. */
+static void test_idle_beside_halves (void **state)
+{
+    (void)state;
+    static const struct line a[] = {{0, 100, 4, 500}, {10, 300, 4, 400}, {5000, 1, 1, 10}};
+    static const struct line b[] = {{0, 800, 4, 800}, {5000, 1, 1, 10}};
+    log_put ("a.swf", 4, a, 3);
+    log_put ("b.swf", 4, b, 2);
+    struct grid *grid = grid_of (TWO_SITES);
+    struct grid_run isolated = run_of (grid, GRID_ISOLATED, 0, NULL);
+    struct grid_run all = run_of (grid, GRID_SHARED, 1, &isolated);
+    assert_int_equal ((int)(isolated.summary.held_idle * 1e6), 0);
+    assert_int_equal ((int)(all.summary.held_idle * 1e6 + .5), 1000000 / (8 * 5000) * (4 * 400));
     grid_run_free (&isolated);
     grid_run_free (&all);
     grid_destroy (grid);
@@ -405,10 +424,10 @@ static void test_refusals (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_placed),    cmocka_unit_test (test_moved),
-        cmocka_unit_test (test_halves),    cmocka_unit_test (test_whole),
-        cmocka_unit_test (test_real_logs), cmocka_unit_test (test_command),
-        cmocka_unit_test (test_refusals),
+        cmocka_unit_test (test_placed),  cmocka_unit_test (test_moved),
+        cmocka_unit_test (test_halves),  cmocka_unit_test (test_idle_beside_halves),
+        cmocka_unit_test (test_whole),   cmocka_unit_test (test_real_logs),
+        cmocka_unit_test (test_command), cmocka_unit_test (test_refusals),
     };
     return cmocka_run_group_tests (tests, setup, teardown);
 }
