@@ -219,31 +219,28 @@ static const Nui__Bank__V1__BlockContent *next_content (struct verifier *v, int6
     return content;
 }
 
-/* Adds the leaves of the newest block's lines after those of its operations. */
-static size_t line_leaves (struct verifier *v, struct merkle_hash **leaf, struct err *err)
+/* The leaf of the newest block's lines, which comes after those of its operations; returns how many that are, 0 or 1. */
+static size_t lines_leaf (struct verifier *v, struct merkle_hash *leaf, struct err *err)
 {
-    size_t count = (size_t)v->last.ops;
+    EVP_MD_CTX *hash = audit_lines_begin ();
     const Nui__Bank__V1__BlockContent *content;
     int64_t line = 0;
     do {
         content = next_content (v, line, err);
         if (!content)
-            return 0;
-        *leaf = realloc (*leaf, (count + content->n_lines + 1) * sizeof (**leaf));
-        if (!*leaf)
-            abort ();
+            break;
         for (size_t i = 0; i < content->n_lines; i++)
-            (*leaf)[count++] =
-                audit_line_leaf (content->lines[i], strlen (content->lines[i]), &v->scratch);
+            audit_lines_add (hash, content->lines[i], strlen (content->lines[i]));
         line += (int64_t)content->n_lines;
     } while (line < content->count);
-    return count;
+    *leaf = audit_lines_end (hash);
+    return line > 0;
 }
 
 static int check_root (struct verifier *v, struct err *err)
 {
     const struct block *block = &v->last;
-    struct merkle_hash *leaf = calloc ((size_t)block->ops, sizeof (*leaf)), root;
+    struct merkle_hash *leaf = calloc ((size_t)block->ops + 1, sizeof (*leaf)), root;
     if (!leaf)
         return err_set (err, ERR_NOMEM, "out of memory");
     for (int64_t i = 0; i < block->ops && !err->code; i++) {
@@ -251,7 +248,9 @@ static int check_root (struct verifier *v, struct err *err)
         if (op)
             leaf[i] = leaf_of (op, &v->scratch);
     }
-    size_t leaves = err->code ? 0 : line_leaves (v, &leaf, err);
+    size_t leaves = (size_t)block->ops;
+    if (!err->code)
+        leaves += lines_leaf (v, leaf + block->ops, err);
     if (!err->code) {
         root = merkle_root (leaf, leaves);
         if (!merkle_equal (&root, &block->root))

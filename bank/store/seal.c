@@ -54,6 +54,16 @@ static struct merkle_hash leaf_of (struct cursor *at, const struct ledger_op *op
     return audit_leaf (&leaf, at->scratch);
 }
 
+static struct merkle_hash lines_leaf (struct strbuf *objects, struct strbuf *rows)
+{
+    EVP_MD_CTX *leaf = audit_lines_begin ();
+    if (objects->len)
+        audit_lines_add (leaf, strbuf_text (objects), objects->len);
+    if (rows->len)
+        audit_lines_add (leaf, strbuf_text (rows), rows->len);
+    return audit_lines_end (leaf);
+}
+
 static int sign (struct seal *seal, const struct block *block, struct arena *arena, struct err *err)
 {
     uint8_t body[BLOCK_BYTES];
@@ -112,10 +122,8 @@ int seal_make (struct seal *seal, const struct ledger_view *view, struct err *er
     strbuf_clear (&seal->rows);
     for (unsigned stmt = 0; stmt < BANK_STMT_COUNT; stmt++)
         content_add_direct (&seal->rows, stmt, seal->written[stmt]);
-    size_t objects = audit_lines (strbuf_text (&seal->objects)),
-           rows = audit_lines (strbuf_text (&seal->rows));
-    struct merkle_hash *leaf =
-        arena_array (view->arena, view->ops.count + objects + rows, sizeof (*leaf));
+    bool lines = seal->objects.len || seal->rows.len;
+    struct merkle_hash *leaf = arena_array (view->arena, view->ops.count + 1, sizeof (*leaf));
     for (uint32_t i = 0; i < view->ops.count; i++) {
         const struct ledger_op *op = view->ops.item[i];
         if (!op->is_new)
@@ -127,12 +135,12 @@ int seal_make (struct seal *seal, const struct ledger_view *view, struct err *er
     }
     assert (at.entry == view->entries.count);
     if (block.ops == 0) {
-        assert (objects + rows == 0);
+        assert (!lines);
         return 0;
     }
-    audit_line_leaves (strbuf_text (&seal->objects), leaf + block.ops, at.scratch);
-    audit_line_leaves (strbuf_text (&seal->rows), leaf + block.ops + objects, at.scratch);
-    block.root = merkle_root (leaf, (size_t)block.ops + objects + rows);
+    if (lines)
+        leaf[block.ops] = lines_leaf (&seal->objects, &seal->rows);
+    block.root = merkle_root (leaf, (size_t)block.ops + lines);
     return sign (seal, &block, view->arena, err);
 }
 

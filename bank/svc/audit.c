@@ -254,12 +254,16 @@ void proof_give (struct work *work, int64_t id, const struct audit_block *block,
         return;
     }
     struct strbuf scratch = STRBUF_INIT;
-    size_t leaves = count + audit_lines (lines);
+    size_t leaves = count + (*lines != '\0');
     struct merkle_hash *leaf = arena_array (work->arena, leaves, sizeof (*leaf));
     struct merkle_hash *path = arena_array (work->arena, MERKLE_PATH_MAX, sizeof (*path));
     for (uint32_t i = 0; i < count; i++)
         leaf[i] = audit_leaf (&op[i], &scratch);
-    audit_line_leaves (lines, leaf + count, &scratch);
+    if (*lines) {
+        EVP_MD_CTX *of_lines = audit_lines_begin ();
+        audit_lines_add (of_lines, lines, strlen (lines));
+        leaf[count] = audit_lines_end (of_lines);
+    }
     strbuf_free (&scratch);
     Nui__Bank__V1__ProofReply reply = NUI__BANK__V1__PROOF_REPLY__INIT;
     reply.n_path = merkle_path (leaf, leaves, index, path);

@@ -3,8 +3,8 @@
  * bank. Whoever keeps one block (an anchor) can tell later whether anything up to it was changed.
  *
  * A leaf is one operation with its entries, in an encoding of our own: integers as 8 bytes, most
- * significant first, texts and bytes as their length and then themselves. After the operations come the
- * lines that say what they made of the bank's tables, each a leaf of its own. Pure. */
+ * significant first, texts and bytes as their length and then themselves. After the operations comes one leaf with
+ * all lines that say what they made of the bank's tables. Pure. */
 #ifndef NUI_AUDIT_BLOCK_H
 #define NUI_AUDIT_BLOCK_H
 
@@ -12,6 +12,7 @@
 #include "proto/base/err.h"
 #include "proto/base/quantity.h"
 #include "proto/base/strbuf.h"
+#include "proto/hash/sha256.h"
 
 /* Signed before a block's body: a signature of a block is good for nothing else. */
 #define BLOCK_DOMAIN "nui-block-v1"
@@ -39,8 +40,12 @@ struct audit_op {
 
 /* Lines of a text, none of "". */
 size_t audit_lines (const char *text);
-/* The leaf of each. scratch is overwritten. */
-void audit_line_leaves (const char *text, struct merkle_hash *leaf, struct strbuf *scratch);
+/* The leaf of a block's lines, as they come: texts of one or more lines, without the newline at their end. A block
+ * without lines has no such leaf. _end frees it. */
+EVP_MD_CTX *audit_lines_begin (void);
+void audit_lines_add (EVP_MD_CTX *leaf, const char *text, size_t len);
+struct merkle_hash audit_lines_end (EVP_MD_CTX *leaf);
+/* The leaf of one line of a state. scratch is overwritten. */
 struct merkle_hash audit_line_leaf (const char *line, size_t len, struct strbuf *scratch);
 
 /* scratch is overwritten. */
@@ -63,7 +68,7 @@ struct block {
     int64_t ops;
     time_us recorded_at;
     struct merkle_hash prev; /* the link of the block before it; zero for the first */
-    struct merkle_hash root; /* over its operations, then its lines */
+    struct merkle_hash root; /* over its operations, and the leaf of its lines */
 };
 
 enum { BLOCK_BYTES = 4 * 8 + 2 * MERKLE_BYTES };
