@@ -121,6 +121,33 @@ static void a_leaf_is_all_of_its_operation (void **state)
     strbuf_free (&scratch);
 }
 
+static struct merkle_hash lines_of (const char *const *text)
+{
+    EVP_MD_CTX *leaf = audit_lines_begin ();
+    for (; *text; text++)
+        audit_lines_add (leaf, *text, strlen (*text));
+    return audit_lines_end (leaf);
+}
+
+#define LINES(...) lines_of ((const char *const[]){__VA_ARGS__, NULL})
+
+/* The bank hashes them as two texts, who verifies as they come, line by line. */
+static void a_leaf_of_lines_is_all_of_them (void **state)
+{
+    static const char spelled[] = "\0\0\0\0\0\0\0\0\013nui-rows-v1[\"a\",1]\n{\"b\":2}\n";
+    struct merkle_hash leaf = LINES ("[\"a\",1]", "{\"b\":2}"),
+                       other[] = {LINES ("[\"a\",1]"), LINES ("{\"b\":2}", "[\"a\",1]"),
+                                  LINES ("[\"a\",1]{\"b\":2}"), LINES ("[\"a\",2]", "{\"b\":2}"),
+                                  LINES ("[\"a\",1]", "{\"b\":2}", "")};
+    struct merkle_hash together = LINES ("[\"a\",1]\n{\"b\":2}"),
+                       bytes = merkle_leaf (spelled, sizeof (spelled) - 1);
+    (void)state;
+    assert_true (merkle_equal (&leaf, &together));
+    assert_true (merkle_equal (&leaf, &bytes));
+    for (size_t i = 0; i < sizeof (other) / sizeof (other[0]); i++)
+        assert_false (merkle_equal (&leaf, &other[i]));
+}
+
 static void a_block_there_and_back (void **state)
 {
     struct block block = {.number = 3, .first_op = 17, .ops = 5, .recorded_at = 99}, back;
@@ -146,6 +173,7 @@ int main (void)
         cmocka_unit_test (published_roots),
         cmocka_unit_test (every_path),
         cmocka_unit_test (a_leaf_is_all_of_its_operation),
+        cmocka_unit_test (a_leaf_of_lines_is_all_of_them),
         cmocka_unit_test (a_block_there_and_back),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
