@@ -4,6 +4,7 @@
 #include "local/stage/userfile.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -163,6 +164,69 @@ int userfile_read (const struct userfile_account *a, int dir, const char *path, 
     }
     *fd_out = fd;
     return 0;
+}
+
+/* --- what there is --------------------------------------------------------------------------- */
+
+struct listing {
+    userfile_fn fn;
+    void *arg;
+    uint32_t left, looks; /* files yet to be told of, and entries yet to be looked at */
+    bool more;
+    char path[STAGE_PATH_MAX];
+};
+
+static void list_folder (struct listing *l, int fd, size_t len, unsigned depth);
+
+static void list_entry (struct listing *l, int folder, const char *name, size_t len, unsigned depth)
+{
+    struct stat st;
+    size_t n = strlen (name), slash = len > 0;
+    if (strcmp (name, ".") == 0 || strcmp (name, "..") == 0 ||
+        fstatat (folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return;
+    if (len + slash + n >= sizeof l->path || l->left == 0 || l->looks == 0) {
+        l->more = l->more || S_ISREG (st.st_mode) || S_ISDIR (st.st_mode);
+        return;
+    }
+    l->looks--;
+    if (slash)
+        l->path[len] = '/';
+    memcpy (l->path + len + slash, name, n + 1);
+    if (S_ISREG (st.st_mode)) {
+        l->left--;
+        l->fn (l->arg, l->path, &st);
+    } else if (S_ISDIR (st.st_mode) && depth >= USERFILE_DEPTH) {
+        l->more = true;
+    } else if (S_ISDIR (st.st_mode)) {
+        int fd = openat (folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        list_folder (l, fd, len + slash + n, depth + 1);
+    }
+    l->path[len] = 0;
+}
+
+/* Takes fd over; one that could not be opened is passed over. */
+static void list_folder (struct listing *l, int fd, size_t len, unsigned depth)
+{
+    DIR *dir = fd >= 0 ? fdopendir (fd) : NULL;
+    if (fd >= 0 && !dir)
+        close (fd);
+    for (struct dirent *one; dir && !l->more && (one = readdir (dir));)
+        list_entry (l, fd, one->d_name, len, depth);
+    if (dir)
+        closedir (dir);
+}
+
+int userfile_list (const struct userfile_account *a, int dir, uint32_t max, userfile_fn fn,
+                   void *arg, bool *more, struct err *err)
+{
+    struct listing l = {.fn = fn, .arg = arg, .left = max, .looks = 2 * max};
+    struct back *back = become (a);
+    int fd = openat (dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), number = errno;
+    list_folder (&l, fd, 0, 0);
+    come_back (back);
+    *more = l.more;
+    return fd >= 0 ? 0 : err_set (err, ERR_IO, "the job's directory: %s", strerror (number));
 }
 
 static int part_open (const struct userfile_account *a, struct userfile *p)

@@ -7,6 +7,7 @@
 #define NUI_LOCAL_STAGE_USERFILE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -26,6 +27,13 @@ void userfile_account_free (struct userfile_account *account);
 /* A plain file to read; ERR_NOT_FOUND, ERR_DENIED. own: it must belong to the account. */
 int userfile_read (const struct userfile_account *account, int dir, const char *path, bool own,
                    int *fd_out, struct stat *st, struct err *err);
+
+/* Each plain file below the folder that the account may see, at most `max` of them and USERFILE_DEPTH folders deep;
+ * links are passed over. *more: there are others. ERR_IO. */
+enum { USERFILE_DEPTH = 32 };
+typedef void (*userfile_fn) (void *arg, const char *path, const struct stat *st);
+int userfile_list (const struct userfile_account *account, int dir, uint32_t max, userfile_fn fn,
+                   void *arg, bool *more, struct err *err);
 
 /* Where a file is made: beside its name, until it is whole. */
 struct userfile {

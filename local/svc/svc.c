@@ -30,17 +30,37 @@
 
 /* In the order in which each event is told: what is summed up or kept before what acts on it, and before what goes
  * out of the site. */
-static const struct svc_listener *const listeners[] = {
-    &contact_listener,  &follow_listener,    &fairshare_listener,
-    &native_listener,   &usage_listener,     &history_listener,
-    &stats_listener,    &resv_listener,      &resv_charge_listener,
-    &mirror_listener,   &notify_listener,    &feedback_listener,
-    &forecast_listener, &statdir_listener,   &forecast_record_listener,
-    &charge_listener,   &purge_listener,     &output_listener,
-    &evict_listener,    &exceed_listener,    &job_info_listener,
-    &links_listener,    &mode_listener,      &stageout_listener,
-    &staging_listener,  &deferral_listener,  &replay_listener,
-    &stray_listener,    &rm_events_listener, NULL};
+static const struct svc_listener *const listeners[] = {&contact_listener,
+                                                       &follow_listener,
+                                                       &fairshare_listener,
+                                                       &native_listener,
+                                                       &usage_listener,
+                                                       &history_listener,
+                                                       &stats_listener,
+                                                       &resv_listener,
+                                                       &resv_charge_listener,
+                                                       &mirror_listener,
+                                                       &notify_listener,
+                                                       &feedback_listener,
+                                                       &forecast_listener,
+                                                       &statdir_listener,
+                                                       &forecast_record_listener,
+                                                       &charge_listener,
+                                                       &purge_listener,
+                                                       &output_listener,
+                                                       &fetch_listener,
+                                                       &evict_listener,
+                                                       &exceed_listener,
+                                                       &job_info_listener,
+                                                       &links_listener,
+                                                       &mode_listener,
+                                                       &stageout_listener,
+                                                       &staging_listener,
+                                                       &deferral_listener,
+                                                       &replay_listener,
+                                                       &stray_listener,
+                                                       &rm_events_listener,
+                                                       NULL};
 
 /* --- creation ----------------------------------------------------------------------------- */
 
@@ -82,6 +102,8 @@ static const struct rpc_method methods[] = {
      RPC_ALLOW (PRINCIPAL_META) | RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR),
      false, 0, jobs_cancel_named},
     {"Output", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), true, 0, output_serve},
+    {"Files", RPC_ALLOW (PRINCIPAL_USER), false, 0, fetch_files},
+    {"Fetch", RPC_ALLOW (PRINCIPAL_USER), true, 0, fetch_serve},
     {"Hold", RPC_ALLOW (PRINCIPAL_META), false, 0, admin_hold_job_named},
     {"Renew", RPC_ALLOW (PRINCIPAL_META), false, 2 << 20, renew_handle_named},
     {"Restage",
@@ -95,6 +117,8 @@ static const struct rpc_method methods_alone[] = {
     {"Job", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), false, 0, jobs_job},
     {"Cancel", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), false, 0, jobs_cancel},
     {"Output", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), true, 0, output_serve},
+    {"Files", RPC_ALLOW (PRINCIPAL_USER), false, 0, fetch_files},
+    {"Fetch", RPC_ALLOW (PRINCIPAL_USER), true, 0, fetch_serve},
     {"Restage", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), false, 0,
      stageout_restage},
     {NULL, 0, false, 0, NULL},
@@ -315,6 +339,7 @@ int svc_reload (struct svc *svc, const struct settings *settings, struct err *er
 void svc_draining (struct svc *svc)
 {
     output_draining (svc);
+    fetch_draining (svc);
 }
 
 void svc_destroy (struct svc *svc)

@@ -77,6 +77,7 @@ struct svc {
     char job_dir[4096];             /* JOBDIR */
     struct staging *staging;        /* NULL: nothing is moved in this mode */
     struct stageout *stageouts;     /* hash: files of ended jobs on their way out */
+    struct fetch *fetches;          /* streams: files/fetch.c */
     struct event *resume_event;     /* schedctl -r TIME; NULL until the first */
     struct usage *usage;            /* memory/usage.c */
     struct passing *passing;        /* pass.c */
@@ -163,12 +164,12 @@ struct svc_listener {
     (rc) = (*l_)->event args
 
 extern const struct svc_listener charge_listener, contact_listener, deferral_listener,
-    evict_listener, exceed_listener, fairshare_listener, feedback_listener, follow_listener,
-    forecast_listener, forecast_record_listener, history_listener, job_info_listener,
-    links_listener, mirror_listener, mode_listener, native_listener, notify_listener,
-    output_listener, purge_listener, replay_listener, stray_listener, resv_charge_listener,
-    resv_listener, rm_events_listener, staging_listener, stageout_listener, statdir_listener,
-    stats_listener, usage_listener;
+    evict_listener, exceed_listener, fairshare_listener, feedback_listener, fetch_listener,
+    follow_listener, forecast_listener, forecast_record_listener, history_listener,
+    job_info_listener, links_listener, mirror_listener, mode_listener, native_listener,
+    notify_listener, output_listener, purge_listener, replay_listener, stray_listener,
+    resv_charge_listener, resv_listener, rm_events_listener, staging_listener, stageout_listener,
+    statdir_listener, stats_listener, usage_listener;
 
 /* --- what rooms stand on ------------------------------------------------------------------ */
 

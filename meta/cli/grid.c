@@ -151,6 +151,9 @@ const struct cli_option grid_submit_options[] = {
      offsetof (struct job_options, key)},
     {"save", 0, CLI_OPT_STRING, "DIR", "the same, and bring what they printed into DIR",
      offsetof (struct job_options, save)},
+    {"output-dir", 0, CLI_OPT_STRING, "DIR",
+     "the same, and bring all files of the job's directory into DIR, as nui fetch does",
+     offsetof (struct job_options, output_dir)},
     {0},
 };
 const struct cli_option grid_estimate_options[] = {JOB_OPTIONS, {0}};

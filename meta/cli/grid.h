@@ -47,6 +47,7 @@ extern const struct cli_command licences_command;
 extern const struct cli_command sites_command;
 extern const struct cli_command whoami_command;
 extern const struct cli_command run_command;
+extern const struct cli_command fetch_command;
 
 /* Follows a job on stdout until it has ended; its final state in *state_out. */
 int grid_watch (struct cli_context *ctx, const char *command, const char *grid_job_id,
@@ -55,5 +56,10 @@ int grid_watch (struct cli_context *ctx, const char *command, const char *grid_j
 /* Both streams of each component into files of the directory, whose names are printed. */
 int grid_output_save (struct cli_context *ctx, const char *command, const char *grid_job_id,
                       const char *directory);
+
+/* The files of the job's directory into that one, of several components each into a folder of its name; their names are
+ * printed (fetch.c). */
+int grid_fetch (struct cli_context *ctx, const char *command, const char *grid_job_id,
+                const char *directory);
 
 #endif

@@ -1,6 +1,7 @@
 /* submit and estimate: a job is written, signed and sent. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "meta/cli/grid.h"
 #include "meta/cli/remember.h"
@@ -105,35 +106,42 @@ static int key_apply (struct cli_context *ctx, const char *command, const char *
     return CLI_OK;
 }
 
-/* Until it has ended; then what it printed is brought home. CLI_OK only if it completed. */
+/* Until it has ended; then what it printed, and its files, are brought home. CLI_OK only if it completed. */
 static int follow (struct cli_context *ctx, const char *command, const char *id,
-                   const char *directory)
+                   const struct job_options *options, const char *files)
 {
     Nui__Meta__V1__GridJobState state = NUI__META__V1__GRID_JOB_STATE__GRID_UNSET;
     int code = grid_watch (ctx, command, id, &state);
     bool ran = state == NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED ||
                state == NUI__META__V1__GRID_JOB_STATE__GRID_FAILED;
-    if (directory && ran)
-        code = grid_output_save (ctx, command, id, directory);
+    if (options->save && ran)
+        code = grid_output_save (ctx, command, id, options->save);
+    if (files && ran && code == CLI_OK)
+        code = grid_fetch (ctx, command, id, files);
     return code == CLI_OK && state != NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED ? CLI_FAILED
                                                                                     : code;
 }
 
-/* The job, or each of the array that has this id. */
+/* The job, or each of the array that has this id; the files of each of an array go into a folder of its index. */
 static int follow_all (struct cli_context *ctx, const char *command, const char *id,
-                       const struct jobarray *array, const char *directory)
+                       const struct jobarray *array, const struct job_options *options)
 {
-    const char *open = strchr (id, '[');
+    const char *open = strchr (id, '['), *home = options->output_dir;
     int code = CLI_OK;
     if (!array->count || !open)
-        return follow (ctx, command, id, directory);
+        return follow (ctx, command, id, options, home);
+    if (home)
+        (void)mkdir (home, 0777); /* what is wrong with it, the folders in it tell */
     for (uint32_t i = 0; i < array->count; i++) {
-        struct strbuf one = STRBUF_INIT;
+        struct strbuf one = STRBUF_INIT, files = STRBUF_INIT;
         strbuf_append (&one, id, (size_t)(open - id));
         strbuf_printf (&one, "[%u]", array->index[i]);
-        int ended = follow (ctx, command, strbuf_text (&one), directory);
+        strbuf_printf (&files, "%s/%u", home ? home : "", array->index[i]);
+        int ended =
+            follow (ctx, command, strbuf_text (&one), options, home ? strbuf_text (&files) : NULL);
         code = code == CLI_OK ? ended : code;
         strbuf_free (&one);
+        strbuf_free (&files);
     }
     return code;
 }
@@ -162,8 +170,8 @@ static int submit_run (struct cli_context *ctx, int argc, char **argv)
         code = submit_one (ctx, argv[0], job, options->key != NULL, !options->key, arena, &id);
     if (code == CLI_OK)
         code = submitted (ctx, id);
-    if (code == CLI_OK && (options->wait || options->save))
-        code = follow_all (ctx, argv[0], id, &array, options->save);
+    if (code == CLI_OK && (options->wait || options->save || options->output_dir))
+        code = follow_all (ctx, argv[0], id, &array, options);
 out:
     arena_destroy (arena);
     free (options);

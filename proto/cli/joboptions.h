@@ -65,11 +65,12 @@ struct job_options {
     struct cli_list env;
     struct cli_list reqs;
     struct cli_list stage_in, stage_out;
-    const char *file;      /* --file JOB.json */
-    const char *resources; /* msub -l */
-    bool wait;             /* submit only */
-    const char *save;      /* submit only: --save DIR */
-    const char *key;       /* submit only: --key KEY */
+    const char *file;       /* --file JOB.json */
+    const char *resources;  /* msub -l */
+    bool wait;              /* submit only */
+    const char *save;       /* submit only: --save DIR */
+    const char *output_dir; /* submit only: --output-dir DIR */
+    const char *key;        /* submit only: --key KEY */
     bool hold, env_all;
     const char *site;   /* msub only: --site */
     time_us now;        /* times count from here; 0: the wall clock */

@@ -221,6 +221,27 @@ int stage_path_check (const char *path, struct err *err)
     }
 }
 
+int stage_names_check (const char *path, struct err *err)
+{
+    size_t len = strlen (path);
+    bool fits = len > 0 && len < STAGE_PATH_MAX;
+    for (const char *name = path; fits; name++) {
+        size_t n = strcspn (name, "/");
+        fits = n > 0 && n < 256 && !(n == 1 && name[0] == '.') && strncmp (name, "../", 3) != 0 &&
+               strcmp (name, "..") != 0;
+        for (size_t i = 0; i < n; i++)
+            fits = fits && !iscntrl ((unsigned char)name[i]);
+        name += n;
+        if (!*name)
+            break;
+    }
+    return fits ? 0
+                : err_set (err, ERR_INVALID,
+                           "'%.200s' is no name of a file below the job's directory (no leading "
+                           "'/', no '.', no '..', no '//')",
+                           path);
+}
+
 int stage_checksum_parse (const char *text, uint8_t sha256_out[STAGE_SHA256_LEN], struct err *err)
 {
     const char *hex = strncmp (text, "sha256:", 7) == 0 ? text + 7 : "";

@@ -44,6 +44,8 @@ const char *stage_url_show (const char *url, char *buf, size_t cap);
 /* A relative path of plain names ("in/grid.h5"): no "..", ".", "//", control characters, no name
  * that ends in ".part" or begins with ".nui". */
 int stage_path_check (const char *path, struct err *err);
+/* A relative path of plain names, whatever they are: no "..", ".", "//", no control characters. */
+int stage_names_check (const char *path, struct err *err);
 /* "sha256:" and 64 hexadecimal digits. */
 int stage_checksum_parse (const char *text, uint8_t sha256_out[STAGE_SHA256_LEN], struct err *err);
 /* The text with the index of an array's job for each "{index}"; the caller's to free. */

@@ -184,7 +184,7 @@ static void on_failing (evutil_socket_t fd, short what, void *arg)
     over (out, out->text);
 }
 
-static int work_open (struct svc *svc, const struct store_job *rec, struct err *err)
+int files_work_open (struct svc *svc, const struct store_job *rec, struct err *err)
 {
     char id[SITE_ID_MAX], mark[RM_MARK_MAX];
     life_mark (svc, rec, mark);
@@ -210,7 +210,7 @@ static int move (struct stageout *out, const struct store_job *rec, struct err *
     struct arena *arena = arena_create (0);
     struct stage_batch batch = batch_of (out, rec, &spec, arena);
     batch.since = rec->end;
-    batch.dir = work_open (svc, rec, err);
+    batch.dir = files_work_open (svc, rec, err);
     rc = batch.dir < 0 ? ERR_NOT_FOUND
                        : stage_begin (staging_mover (svc), &batch, on_moved, out, err);
     if (batch.dir >= 0)

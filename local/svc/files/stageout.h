@@ -18,6 +18,15 @@ void stageout_info (const struct svc *svc, const struct store_job *rec, struct a
 /* RESTAGE of the Local service. */
 void stageout_restage (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
+/* The directory of a job's last run, open; -1: ERR_NOT_FOUND, ERR_IO. */
+int files_work_open (struct svc *svc, const struct store_job *rec, struct err *err);
+
+/* --- fetch.c: FILES and FETCH of the Local service --- */
+
+void fetch_files (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void fetch_serve (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void fetch_draining (struct svc *svc);
+
 /* --- output.c: OUTPUT of the Local service --- */
 
 void output_serve (void *self, struct rpccall *call, const ProtobufCMessage *request);
