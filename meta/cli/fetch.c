@@ -132,7 +132,7 @@ static int arrival_run (const struct source *from, const char *path, struct arri
     return rc;
 }
 
-/* The folders on the way to it. */
+/* The directory, and the folders in it on the way to the file. */
 static int folders_make (const char *dir, const char *path, struct err *err)
 {
     struct strbuf at = STRBUF_INIT;
@@ -182,15 +182,23 @@ static int file_fetch (const struct source *from, const Nui__Local__V1__FileInfo
     return rc;
 }
 
-/* By its whole path, by its name alone, or by a folder above it. Without patterns: all but what the site put there itself. */
+static bool hidden (const char *path)
+{
+    return path[0] == '.' || strstr (path, "/.");
+}
+
+/* By its whole path, by its name alone, or by a folder above it. Without patterns: all but what the site put there itself. What
+ * is hidden comes only where a pattern says so: else a site could put a .profile into the home of who fetches there. */
 static bool wanted (const struct source *from, const char *path)
 {
     const char *slash = strrchr (path, '/');
     if (from->pattern_count == 0)
-        return strcmp (path, "script") != 0 && strcmp (path, "nodefile") != 0;
+        return strcmp (path, "script") != 0 && strcmp (path, "nodefile") != 0 && !hidden (path);
     for (int i = 0; i < from->pattern_count; i++) {
         const char *pattern = from->pattern[i];
         size_t len = strlen (pattern);
+        if (hidden (path) && !hidden (pattern))
+            continue;
         if (fnmatch (pattern, path, 0) == 0 ||
             (slash && !strchr (pattern, '/') && fnmatch (pattern, slash + 1, 0) == 0) ||
             (strncmp (pattern, path, len) == 0 && path[len] == '/'))
@@ -233,10 +241,8 @@ static int source_fetch (const struct source *from)
     ProtobufCMessage *reply = NULL;
     struct err err = {0};
     request.job_id = from->job_id;
-    if (mkdir (from->dir, 0777) != 0 && errno != EEXIST) {
-        err_set (&err, ERR_IO, "%s: %s", from->dir, strerror (errno));
+    if (folders_make (from->dir, "", &err) != 0)
         return cli_fail (from->command, &err);
-    }
     if (rpcclient_call (from->site, &nui__local__v1__local__descriptor, "Files", &request.base,
                         GRID_CALL_TIMEOUT_S * US_PER_S, true, &reply, &err) < 0)
         return cli_fail (from->command, &err);
@@ -260,10 +266,7 @@ static int component_fetch (struct cli_context *ctx, const Nui__Meta__V1__Compon
     if (!from->site)
         return cli_fail (from->command, &err);
     strbuf_printf (&dir, several ? "%s/%s" : "%s", above, c->name);
-    if (several) {
-        from->dir = strbuf_text (&dir);
-        (void)mkdir (above, 0777); /* what is wrong with it, the next one tells */
-    }
+    from->dir = strbuf_text (&dir);
     from->job_id = c->job->site_job_id;
     int code = source_fetch (from);
     if (*c->site_server) /* else it is the context's */

@@ -63,6 +63,7 @@ static const struct table_column status_columns[] = {
     {"end_time", "End", TABLE_TIME, 0},
     {"exit", "Exit", TABLE_TEXT, 0},
     {"charged", "Charged", TABLE_CREDITS, 0},
+    {"files_until", "Files kept until", TABLE_TIME, 0},
     {"price_max", "Price at most", TABLE_CREDITS, 0},
     {"cost_bound", "Signed for at most", TABLE_CREDITS, 0},
     {"attempts", "Co-reservation attempts", TABLE_INT, 0},
@@ -192,6 +193,18 @@ static void charged_cell (struct table *t, const Nui__Meta__V1__JobStatus *s)
         table_null (t);
 }
 
+/* The first moment at which a site may take a directory of it away; 0: none does. */
+static time_us files_until (const Nui__Meta__V1__JobStatus *s)
+{
+    time_us first = 0;
+    for (size_t i = 0; i < s->n_components; i++) {
+        const Nui__Local__V1__JobInfo *job = s->components[i]->job;
+        if (s->end_us && job && job->kept_us && (!first || job->kept_us < first))
+            first = job->kept_us;
+    }
+    return first;
+}
+
 /* Which job, whose, and its state: of a job and of an array alike. */
 static void whose_cells (struct table *t, const Nui__Meta__V1__JobStatus *s)
 {
@@ -222,6 +235,7 @@ static struct table *status_record (const Nui__Meta__V1__JobStatus *s)
     table_time (t, time_or_none (s->end_us));
     exit_cell (t, s);
     charged_cell (t, s);
+    table_time (t, time_or_none (files_until (s)));
     price_cells (t, s);
     table_int (t, s->attempts);
     table_int (t, s->retries);
@@ -296,6 +310,7 @@ static void site_asked (struct cli_context *ctx, Nui__Meta__V1__ComponentStatus 
         Nui__Local__V1__JobInfo *own = (Nui__Local__V1__JobInfo *)now;
         job->charged = own->charged;
         job->charged_micro = own->charged_micro;
+        job->kept_us = own->kept_us;
         Nui__Common__V1__TransferInfo **transfers = job->transfers;
         size_t count = job->n_transfers;
         job->transfers = own->transfers;

@@ -1,7 +1,6 @@
 /* submit and estimate: a job is written, signed and sent. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "meta/cli/grid.h"
 #include "meta/cli/remember.h"
@@ -130,8 +129,6 @@ static int follow_all (struct cli_context *ctx, const char *command, const char 
     int code = CLI_OK;
     if (!array->count || !open)
         return follow (ctx, command, id, options, home);
-    if (home)
-        (void)mkdir (home, 0777); /* what is wrong with it, the folders in it tell */
     for (uint32_t i = 0; i < array->count; i++) {
         struct strbuf one = STRBUF_INIT, files = STRBUF_INIT;
         strbuf_append (&one, id, (size_t)(open - id));

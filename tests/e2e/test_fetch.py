@@ -100,7 +100,7 @@ class Fetch(SiteCase):
                     response_deserializer=reply.FromString)
 
     def test_while_it_runs_and_after(self):
-        ident = self.submit("runs", "mkdir -p out/deep; echo one > out/a.dat; echo two > out/deep/b.dat; echo log > run.log; : > empty")
+        ident = self.submit("runs", "mkdir -p out/deep; echo one > out/a.dat; echo two > out/deep/b.dat; echo log > run.log; : > empty; echo h > .hidden; echo h > out/.h")
         place = self.home("runs")
         said = self.fetch(place, ident, "*.dat")
         self.assertEqual(sorted(said.split()), [f"{place}/out/a.dat", f"{place}/out/deep/b.dat"])
@@ -114,6 +114,10 @@ class Fetch(SiteCase):
         self.assertEqual((whole / "out/deep/b.dat").read_text(), "two\n")
         self.assertEqual((whole / "late").read_text(), "over\n")
         self.assertEqual((whole / "empty").read_bytes(), b"")
+        self.fetch(whole, ident, "*", "out")
+        self.assertFalse((whole / ".hidden").exists() or (whole / "out/.h").exists())
+        self.fetch(whole, ident, ".hid*", "out/.h")
+        self.assertTrue((whole / ".hidden").exists() and (whole / "out/.h").exists())
         self.refused(self.alpha, "fetch", "-d", place, ident, "nothing*", account=self.account, code=5, says="has no file of that name")
 
     def test_gone_on_with(self):

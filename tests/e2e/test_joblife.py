@@ -282,6 +282,31 @@ exit 0
         self.assertIn("No such file", done.stderr)
         self.nui("bob", "output", "--save", again, ids[0], code=5)
 
+    def test_files_come_home(self):
+        """The files of each component, and of each job of an array, by the submission itself or asked for later."""
+        home = self.grid.layout.work / "files"
+        script = self.write("makes.sh", "#!/bin/sh\nmkdir out\necho $NUI_COMPONENT $NUI_ARRAY_INDEX > out/a.dat\n"
+                                        "exit ${NUI_ARRAY_INDEX:-0}\n")
+        done = self.nui("alice", "submit", "-A", "phys", "-t", "1:00", "--output-dir", home / "one", script)
+        one = done.stdout.split()[0]
+        self.assertEqual(sorted(str(p.relative_to(home)) for p in home.rglob("*") if p.is_file()),
+                         ["one/out/a.dat", "one/stderr", "one/stdout"])
+        self.assertEqual((home / "one/out/a.dat").read_text(), "main\n")
+        said = json.loads(self.nui("alice", "status", "--json", one).stdout)["job"]
+        self.assertGreater(said["files_until"], said["end_time"])
+        done = self.nui("alice", "submit", "-A", "phys", "-t", "1:00", "--component", "left:site=alpha,tasks=1",
+                        "--component", "right:site=beta,tasks=1", "--output-dir", home / "two", script)
+        two = done.stdout.split()[0]
+        self.assertEqual([(home / "two" / c / "out/a.dat").read_text() for c in ("left", "right")], ["left\n", "right\n"])
+        self.nui("alice", "submit", "-A", "phys", "-t", "1:00", "--array", "0-2", "--output-dir", home / "many", script, code=1)
+        self.assertEqual([(home / "many" / str(k) / "out/a.dat").read_text() for k in range(3)], [f"main {k}\n" for k in range(3)])
+        done = self.nui("alice", "fetch", "-d", home / "later", "--component", "right", two, "*.dat")
+        self.assertEqual(done.stdout, f"{home}/later/out/a.dat\n")
+        done = self.nui("alice", "fetch", "-d", home / "later", "--component", "middle", two, code=5)
+        self.assertIn("no component 'middle'", done.stderr)
+        self.nui("bob", "fetch", "-d", home / "bobs", one, code=5)
+        self.assertFalse((home / "bobs").exists())
+
     def test_an_array_spreads(self):
         """As many jobs as there are processors: they run at one time, on all three sites."""
         script = self.gated_script("spread")

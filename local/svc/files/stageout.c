@@ -286,12 +286,6 @@ static void stageout_close (struct svc *svc)
 
 /* --- what is told ----------------------------------------------------------------------------- */
 
-/* Until when its directory stays, at least; 0: for ever. */
-static time_us kept_until (const struct svc *svc, const struct store_job *rec)
-{
-    return svc->settings->job_purge == TIME_US_MAX ? 0 : rec->end + svc->settings->job_purge;
-}
-
 struct telling {
     struct arena *arena;
     Nui__Local__V1__JobInfo *info;
@@ -327,7 +321,7 @@ void stageout_info (const struct svc *svc, const struct store_job *rec, struct a
     if (state == LEAVING_NOW && out)
         staging_transfers (svc, out->key, true, arena, info);
     if (info->n_transfers == 0) {
-        struct telling telling = {arena, info, kept_until (svc, rec)};
+        struct telling telling = {arena, info, jobs_kept_until (svc, rec)};
         info->transfers = arena_array (arena, JOB_TRANSFERS_MAX, sizeof *info->transfers);
         (void)leaving_failed_each (svc->store, rec->number, failed_tell, &telling, NULL);
     }
@@ -358,7 +352,7 @@ static int again (struct svc *svc, const struct store_job *rec, struct err *err)
 {
     enum leaving state;
     char id[SITE_ID_MAX], when[QUANTITY_TEXT_MAX];
-    time_us kept = kept_until (svc, rec);
+    time_us kept = jobs_kept_until (svc, rec);
     int rc = leaving_state (svc->store, rec->number, &state, err);
     if (rc != 0 || state != LEAVING_FAILED)
         return rc;

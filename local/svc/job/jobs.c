@@ -491,6 +491,11 @@ static void charged_fill (struct svc *svc, Nui__Local__V1__JobInfo *info)
         info->charged = false;
 }
 
+time_us jobs_kept_until (const struct svc *svc, const struct store_job *rec)
+{
+    return svc->settings->job_purge == TIME_US_MAX ? 0 : rec->end + svc->settings->job_purge;
+}
+
 void jobs_job (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     struct svc *svc = self;
@@ -511,6 +516,8 @@ void jobs_job (void *self, struct rpccall *call, const ProtobufCMessage *request
             estimate_fill (svc, live, &info);
         if (store_job_ended (live ? live->rec.state : rec.state))
             charged_fill (svc, &info);
+        if (!live && store_job_ended (rec.state) && rec.start)
+            info.kept_us = jobs_kept_until (svc, &rec);
         rpccall_reply (call, &info.base);
     }
     store_job_free (&rec);

@@ -71,6 +71,8 @@ int jobs_estimate (struct svc *svc, const struct jobspec *spec, time_us now, str
 /* The same, were all its nodes up and idle and nothing reserved: TIME_US_NONE is never. Copies the site. */
 int jobs_estimate_bare (struct svc *svc, const struct jobspec *spec, time_us now, struct slot *slot,
                         struct err *err);
+/* Until when the directory of a job that has ended stays, at least; 0: for ever. */
+time_us jobs_kept_until (const struct svc *svc, const struct store_job *rec);
 /* Fails with the status for err, logged when it is about trust. */
 void jobs_refuse (struct svc *svc, struct rpccall *call, const struct err *err);
 
