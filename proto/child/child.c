@@ -16,12 +16,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "proto/base/strbuf.h"
+
 struct child {
     pid_t pid;
-    int pidfd;
-    bool timed_out;
-    struct event *ended, *limit;
+    int pidfd, pipe; /* of its stdout; -1: nobody reads it */
+    bool timed_out, flooded;
+    struct event *ended, *limit, *readable;
+    struct strbuf output;
+    size_t most;
     child_fn fn;
+    child_said_fn said;
     void *arg;
 };
 
@@ -31,9 +36,41 @@ static void child_free (struct child *c)
         event_free (c->ended);
     if (c->limit)
         event_free (c->limit);
+    if (c->readable)
+        event_free (c->readable);
+    if (c->pipe >= 0)
+        close (c->pipe);
+    strbuf_free (&c->output);
     if (c->pidfd >= 0)
         close (c->pidfd);
     free (c);
+}
+
+/* Some of what there is; the loop comes again for the rest. All of it once the child is gone: a pipe holds little. */
+static void output_take (struct child *c, int turns)
+{
+    char buf[16 << 10];
+    for (ssize_t n; turns-- > 0 && !c->flooded && (n = read (c->pipe, buf, sizeof buf)) >= 0;) {
+        if (n == 0) {
+            event_del (c->readable);
+            return;
+        }
+        c->flooded = c->output.len + (size_t)n > c->most;
+        if (!c->flooded)
+            strbuf_append (&c->output, buf, (size_t)n);
+    }
+    if (c->flooded) {
+        event_del (c->readable);
+        kill (-c->pid, SIGKILL);
+    }
+}
+
+static void on_readable (evutil_socket_t fd, short what, void *arg)
+{
+    enum { TURNS = 16 };
+    (void)fd;
+    (void)what;
+    output_take (arg, TURNS);
 }
 
 static void on_ended (evutil_socket_t fd, short what, void *arg)
@@ -44,9 +81,24 @@ static void on_ended (evutil_socket_t fd, short what, void *arg)
     if (waitid (P_PIDFD, (id_t)fd, &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0)
         return;
     int code = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+    if (c->said) {
+        enum { ALL = 1 << 10 };
+        output_take (c, ALL);
+    }
     struct child done = *c;
+    c->output = (struct strbuf){0};
     child_free (c); /* first: the callback may run the next */
-    done.fn (done.arg, code, done.timed_out);
+    if (!done.said) {
+        done.fn (done.arg, code, done.timed_out);
+        return;
+    }
+    struct child_said said = {.exit_code = code,
+                              .timed_out = done.timed_out,
+                              .flooded = done.flooded,
+                              .text = strbuf_text (&done.output),
+                              .len = done.output.len};
+    done.said (done.arg, &said);
+    strbuf_free (&done.output);
 }
 
 static void on_limit (evutil_socket_t fd, short what, void *arg)
@@ -59,14 +111,17 @@ static void on_limit (evutil_socket_t fd, short what, void *arg)
           SIGKILL); /* its session's group: it is still unreaped, so the number is its own */
 }
 
-static int spawn (const char *const *argv, const char *const *envp, pid_t *pid)
+static int spawn (const char *const *argv, const char *const *envp, int out, pid_t *pid)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
     sigset_t none, all;
     posix_spawn_file_actions_init (&files);
     posix_spawn_file_actions_addopen (&files, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen (&files, 1, "/dev/null", O_WRONLY, 0);
+    if (out >= 0)
+        posix_spawn_file_actions_adddup2 (&files, out, 1);
+    else
+        posix_spawn_file_actions_addopen (&files, 1, "/dev/null", O_WRONLY, 0);
     posix_spawnattr_init (&attr);
     sigemptyset (&none);
     sigfillset (&all);
@@ -104,17 +159,18 @@ uint32_t child_as (const char *account, struct arena *arena, const char *argv[CH
     return CHILD_AS_MAX;
 }
 
-struct child *child_run (struct event_base *base, const char *const *argv, const char *const *envp,
-                         duration_us limit, child_fn fn, void *arg, struct err *err)
+static struct child *child_begin (struct event_base *base, const char *const *argv,
+                                  const char *const *envp, duration_us limit, int out,
+                                  const struct child *like, struct err *err)
 {
     struct timeval after = {.tv_sec = limit / US_PER_S, .tv_usec = limit % US_PER_S};
     struct child *c = calloc (1, sizeof *c);
     assert (c);
-    *c = (struct child){.pidfd = -1, .fn = fn, .arg = arg};
-    int rc = spawn (argv, envp, &c->pid);
+    *c = *like;
+    int rc = spawn (argv, envp, out, &c->pid);
     if (rc != 0) {
         err_set (err, ERR_IO, "%s: %s", argv[0], strerror (rc));
-        free (c);
+        child_free (c);
         return NULL;
     }
     c->pidfd = (int)syscall (SYS_pidfd_open, c->pid, 0);
@@ -123,13 +179,39 @@ struct child *child_run (struct event_base *base, const char *const *argv, const
         c->ended = event_new (base, c->pidfd, EV_READ | EV_PERSIST, on_ended, c);
         c->limit = evtimer_new (base, on_limit, c);
     }
-    if (c->pidfd < 0 || !c->ended || !c->limit) {
+    if (c->pipe >= 0 &&
+        (c->readable = event_new (base, c->pipe, EV_READ | EV_PERSIST, on_readable, c)))
+        event_add (c->readable, NULL);
+    if (c->pidfd < 0 || !c->ended || !c->limit || (c->pipe >= 0 && !c->readable)) {
         err_set (err, ERR_IO, "%s: cannot be watched: %s", argv[0], strerror (errno));
         child_kill (c);
         return NULL;
     }
     event_add (c->ended, NULL);
     event_add (c->limit, &after);
+    return c;
+}
+
+struct child *child_run (struct event_base *base, const char *const *argv, const char *const *envp,
+                         duration_us limit, child_fn fn, void *arg, struct err *err)
+{
+    const struct child like = {.pidfd = -1, .pipe = -1, .fn = fn, .arg = arg};
+    return child_begin (base, argv, envp, limit, -1, &like, err);
+}
+
+struct child *child_ask (struct event_base *base, const char *const *argv, const char *const *envp,
+                         duration_us limit, size_t most, child_said_fn fn, void *arg,
+                         struct err *err)
+{
+    int fds[2];
+    if (pipe2 (fds, O_CLOEXEC) != 0) {
+        err_set (err, ERR_IO, "%s: %s", argv[0], strerror (errno));
+        return NULL;
+    }
+    fcntl (fds[0], F_SETFL, O_NONBLOCK);
+    const struct child like = {.pidfd = -1, .pipe = fds[0], .most = most, .said = fn, .arg = arg};
+    struct child *c = child_begin (base, argv, envp, limit, fds[1], &like, err);
+    close (fds[1]);
     return c;
 }
 

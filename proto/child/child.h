@@ -27,6 +27,17 @@ typedef void (*child_fn) (void *arg, int exit_code, bool timed_out);
  * callback comes from the loop, never from here. NULL with err when it could not be started. */
 struct child *child_run (struct event_base *base, const char *const *argv, const char *const *envp,
                          duration_us limit, child_fn fn, void *arg, struct err *err);
+/* The same, and what it prints to stdout, of which more than `most` bytes are not wanted: it is killed then. */
+struct child_said {
+    int exit_code;
+    bool timed_out, flooded;
+    const char *text; /* NUL-terminated; holds during the call */
+    size_t len;
+};
+typedef void (*child_said_fn) (void *arg, const struct child_said *said);
+struct child *child_ask (struct event_base *base, const char *const *argv, const char *const *envp,
+                         duration_us limit, size_t most, child_said_fn fn, void *arg,
+                         struct err *err);
 /* Kills it; no callback. NULL is a no-op. */
 void child_kill (struct child *child);
 
