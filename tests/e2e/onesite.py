@@ -203,3 +203,13 @@ class SiteCase(unittest.TestCase):
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
         self.assertIn(says, done.stderr)
         self.assertEqual(done.stdout, "")
+
+    def clear(self, site):
+        """Waits until nothing is queued or runs there; what ends by itself before it is cancelled is no fault."""
+        def gone():
+            rows = self.data(site, "showq")
+            ids = [r["job_id"] for s in ("active", "idle", "blocked") for r in rows[s]]
+            if ids:
+                site.nui("canceljob", *ids)
+            return not ids
+        wait_for("the queue to be empty", gone, 60, site.log)

@@ -37,13 +37,7 @@ class PolicyCase(SiteCase):
         wait_for("the configuration", taken, 30, self.alpha.log)
 
     def tearDown(self):
-        def gone():
-            rows = self.data(self.alpha, "showq")
-            ids = [r["job_id"] for s in ("active", "idle", "blocked") for r in rows[s]]
-            if ids:
-                self.alpha.nui("canceljob", *ids)
-            return not ids
-        wait_for("the queue to be empty", gone, 60, self.alpha.log)
+        self.clear(self.alpha)
         if self.changed:
             self.ok(self.alpha, "mnodectl", "-m", "state=up", *self.changed)
             self.changed.clear()

@@ -38,12 +38,7 @@ class Control(SiteCase):
         cls.script.chmod(0o755)
 
     def tearDown(self):
-        rows = self.data(self.alpha, "showq")
-        ids = [j["job_id"] for s in ("active", "idle", "blocked") for j in rows[s]]
-        if ids:
-            self.ok(self.alpha, "canceljob", *ids)
-        wait_for("the queue to be empty", lambda: not any(
-            self.data(self.alpha, "showq")[s] for s in ("active", "idle", "blocked")), 60)
+        self.clear(self.alpha)
 
     def submit(self, *options):
         return self.ok(self.alpha, "msub", "-t", "1:00:00", *options, self.script,

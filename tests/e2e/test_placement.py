@@ -74,7 +74,7 @@ class PlacementCase(SiteCase):
         wait_for("them to be gone", lambda: not set(self.queue()) & set(idents), 60)
 
     def tearDown(self):
-        self.cancel(*self.queue())
+        self.clear(self.alpha)
 
     def never(self, *args, says):
         """What can never run is refused at once."""

@@ -393,10 +393,14 @@ static void call_empty (struct rpcclient *as, const char *method, int wanted, co
 
 static void calls_empty (struct rpcclient *as, int wanted, const char *words)
 {
+    static const char users[] = " Output Files Fetch "; /* which no metascheduler has */
     const ProtobufCServiceDescriptor *service = &nui__local__v1__local__descriptor;
-    for (unsigned i = 0; i < service->n_methods; i++)
-        if (strcmp (service->methods[i].name, "Output") != 0) /* no metascheduler has it */
+    char name[64];
+    for (unsigned i = 0; i < service->n_methods; i++) {
+        snprintf (name, sizeof name, " %s ", service->methods[i].name);
+        if (!strstr (users, name))
             call_empty (as, service->methods[i].name, wanted, words);
+    }
 }
 
 /* Of a grid's metaschedulers those that META and the rest of the file name, by the certificate that is shown at META's
