@@ -31,12 +31,12 @@ struct peer {
                       found */
     uint32_t going; /* in the report in flight, */
     uint64_t first; /* from this one on */
-    uint64_t
-        suspect; /* that was refused alone: at fault if a report without it is taken; 0: none */
-    char why[ERR_TEXT_MAX]; /* … and what was said */
-    duration_us left;       /* when the report in flight left, monotonic */
-    bool named;             /* it has answered */
-    bool dirty;             /* something changed since the report in flight was made */
+    /* The event that was refused alone, at fault if a report without it is taken, 0: none; and what was said. */
+    uint64_t suspect;
+    char why[ERR_TEXT_MAX];
+    duration_us left; /* when the report in flight left, monotonic */
+    bool named;       /* it has answered */
+    bool dirty;       /* something changed since the report in flight was made */
 };
 
 struct meta_link {

@@ -109,10 +109,9 @@ struct gridjob {
     uint32_t attempt_last; /* highest that any site was given */
     struct jobmove move;
     uint32_t failures; /* for the back-off; not durable */
-    char (*refused_by)
-        [COALLOC_NAME_MAX]; /* sites that said no, until none else is left; not durable */
-    uint32_t refused_count;
-    uint32_t refusals; /* in all; not durable */
+    /* Sites that said no, until none else is left, and how often any did in all; not durable. */
+    char (*refused_by)[COALLOC_NAME_MAX];
+    uint32_t refused_count, refusals;
     /* One of an array that was signed as one (array.h). */
     uint64_t array;   /* the number of its first; 0: of none */
     uint32_t element; /* 1 + its index */
