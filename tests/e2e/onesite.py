@@ -16,7 +16,7 @@ import watchdog
 from fixture import BUILD, ROOT, SANITIZER, become, layout, wait_for
 from grid.base import Process, free_ports, run
 
-__all__ = ["OneSite", "SiteCase", "layout", "wait_for", "ROOT"]
+__all__ = ["OneSite", "SharedCase", "SiteCase", "layout", "wait_for", "ROOT"]
 
 GUARD = """
 import os, signal, sys, time
@@ -213,3 +213,14 @@ class SiteCase(unittest.TestCase):
                 site.nui("canceljob", *ids)
             return not ids
         wait_for("the queue to be empty", gone, 60, site.log)
+
+
+class SharedCase(SiteCase):
+    """Two accounts, and a directory that all jobs may write to."""
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.account, cls.other = layout.account_of("alice"), layout.account_of("bob")
+        cls.shared = cls.state / "shared"
+        cls.shared.mkdir()
+        cls.shared.chmod(0o1777)

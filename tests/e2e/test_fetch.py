@@ -9,7 +9,7 @@ import grpc
 
 from fixture import become, main
 from grid.forge import Contract
-from onesite import SiteCase, layout, wait_for
+from onesite import SharedCase, wait_for
 
 BIG = 24 << 20
 
@@ -45,14 +45,10 @@ print(wrong)
 
 
 @unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs run as other accounts")
-class Fetch(SiteCase):
+class Fetch(SharedCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.account, cls.other = layout.account_of("alice"), layout.account_of("bob")
-        cls.shared = cls.state / "shared"
-        cls.shared.mkdir()
-        cls.shared.chmod(0o1777)
         cls.alpha = cls.site()
         cls.alpha.write(f"JOBDIR {cls.state}/jobs\nPORTRANGE 20000-20099\nNODECFG[alpha[01-04]] PROCS=4\n")
         cls.alpha.start()

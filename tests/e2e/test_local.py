@@ -13,18 +13,14 @@ import grpc
 
 from fixture import main
 from grid.forge import Contract
-from onesite import SiteCase, layout, wait_for
+from onesite import SharedCase, SiteCase, layout, wait_for
 
 
 @unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs run as other accounts")
-class Alone(SiteCase):
+class Alone(SharedCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.account, cls.other = layout.account_of("alice"), layout.account_of("bob")
-        cls.shared = cls.state / "shared"
-        cls.shared.mkdir()
-        cls.shared.chmod(0o1777)
         cls.alpha = cls.site()
         cls.alpha.write(f"JOBDIR {cls.state}/jobs\nPORTRANGE 20000-20099\nADMIN1 root\nSTAGEROOT {cls.shared}\n"
                         "NODECFG[alpha[01-04]] PROCS=2 MEM=2G FEATURES=fast\n"

@@ -6,7 +6,7 @@ import unittest
 
 from fixture import GridCase, main
 from grid.base import Failure
-from onesite import SiteCase, layout, wait_for
+from onesite import SharedCase, layout, wait_for
 
 CONFIG = """ADMIN1 root
 RMPOLLINTERVAL 1
@@ -29,14 +29,10 @@ SwitchName=core Switches=s[1-3]
 """
 
 
-class PlacementCase(SiteCase):
+class PlacementCase(SharedCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.account, cls.other = layout.account_of("alice"), layout.account_of("bob")
-        cls.shared = cls.state / "shared"
-        cls.shared.mkdir()
-        cls.shared.chmod(0o1777)
         cls.waiter = cls.script("waiter", "#!/bin/sh\nwhile :; do sleep 1; done\n")
 
     @classmethod

@@ -7,20 +7,12 @@ import subprocess
 import unittest
 
 from fixture import main
-from onesite import SiteCase, layout, wait_for
+from onesite import SharedCase, wait_for
 from smalldisk import small_disk
 
 
-class Shared(SiteCase):
-    """A directory that jobs write to, scripts, and waiting for states."""
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.account, cls.other = layout.account_of("alice"), layout.account_of("bob")
-        cls.shared = cls.state / "shared"
-        cls.shared.mkdir()
-        cls.shared.chmod(0o1777)
-
+class Shared(SharedCase):
+    """Scripts, and waiting for states."""
     def script(self, name, text):
         path = self.shared / f"{name}.sh"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
