@@ -275,6 +275,11 @@ void checkjob_text (const Nui__Local__V1__JobDetail *d, const char *node, struct
                        "processes: %s\n",
                        d->limits_kept->memory, d->limits_kept->processors, d->limits_kept->cpu_time,
                        d->limits_kept->processes);
+    if (*d->directory)
+        strbuf_printf (out, "IWD: %s  Executable:  %s/script\n", d->directory, d->directory);
+    if (d->output_max_mb)
+        strbuf_printf (out, "OutputLimit:  %lldM (stdout and stderr together)\n",
+                       (long long)d->output_max_mb);
     if (d->pe_micro)
         strbuf_printf (out, "PE:  %.2f  StartPriority:  %lld\n", (double)d->pe_micro / 1e6,
                        (long long)j->priority);
@@ -340,6 +345,8 @@ static const struct table_column columns[] = {
     {"processors_kept_by", "ProcsBy", TABLE_TEXT, .from = "limits_kept.processors"},
     {"cpu_time_kept_by", "CPUTimeBy", TABLE_TEXT, .from = "limits_kept.cpu_time"},
     {"processes_kept_by", "ProcessesBy", TABLE_TEXT, .from = "limits_kept.processes"},
+    {"directory", "IWD", TABLE_TEXT},
+    {"output_max_mb", "OutputMax", TABLE_INT},
     {"partition", "Par", TABLE_TEXT, .from = "job.partition"},
     {"policy_level", "PolicyLevel", TABLE_TEXT, .from = "level"},
     {"reservation", "Reservation", TABLE_TEXT, .from = "access.reservation"},

@@ -43,6 +43,7 @@ struct rm_kind {
     /* Jobs are kept to what they were given, and measured loads lag: what is dedicated counts, unless NODEAVAILABILITYPOLICY
      * says otherwise. */
     bool dedicates;
+    bool bounds_output; /* keeps a job to rm_config's output_max_mb */
     /* Before it is opened; ERR_INVALID with a sentence. NULL: whatever is said will do. */
     int (*check) (const struct rm_options *options, struct err *err);
 };

@@ -13,7 +13,7 @@ JOB = ("job_id:s grid_job_id:s? component:s submitter:s? state:s user:s group:s?
        "priority:i system_priority:i held:n reserved_start:t? reason_code:s? reason:s? clears_time:t? limit:s? "
        "limit_level:s? limit_object:s? limit_value:i? limit_usage:i? limit_request:i? idle_procs:i "
        "feasible_procs:i start_estimate:t? rm_job_id:s? defer_count:i "
-       "memory_kept_by:s? processors_kept_by:s? cpu_time_kept_by:s? processes_kept_by:s? "
+       "memory_kept_by:s? processors_kept_by:s? cpu_time_kept_by:s? processes_kept_by:s? directory:s? output_max_mb:i? "
        "partition:s? policy_level:s? reservation:s? reservation_access:s?")
 NODE = ("node:s state:s procs:i dedicated_procs:i memory_mb:i dedicated_memory_mb:i swap_mb:i disk_mb:i speed:n "
         "load:n priority:i features:s? address:s jobs:s? used_memory_mb:i? partition:s classes:s? networks:s? "

@@ -88,6 +88,8 @@ class Alone(SharedCase):
         self.assertEqual([j["job_id"] for j in self.data(self.alpha, "showq")["blocked"]], [ident])
         keepers = [f"{what}_kept_by" for what in ("memory", "processors", "cpu_time", "processes")]
         self.assertEqual({self.job(ident)[k] for k in keepers}, {None})
+        self.assertEqual((self.job(ident)["directory"], self.job(ident)["output_max_mb"]), (None, 10240))  # told beforehand
+        self.assertIn("OutputLimit:  10240M (stdout and stderr together)\n", self.ok(self.alpha, "checkjob", ident, account=self.account))
         self.ok(self.alpha, "releasehold", "-u", ident, account=self.account)
         self.wait_job(ident, "Running")
         said = dict(word.split("=", 1) for word in self.alpha.logged(" limits ")[-1].split() if "=" in word)  # at the start
@@ -96,6 +98,9 @@ class Alone(SharedCase):
         self.assertEqual([self.job(ident)[k] for k in keepers], kept)
         self.assertIn("LimitsKeptBy:  memory: {}  processors: {}  processor time: {}  processes: {}\n".format(*kept),
                       self.ok(self.alpha, "checkjob", ident, account=self.account))
+        where = self.job(ident)["directory"]
+        self.assertIn(f"IWD: {where}  Executable:  {where}/script\n", self.ok(self.alpha, "checkjob", ident, account=self.account))
+        self.assertTrue((Path(where) / "stdout").exists())
         self.gate("held")
         self.wait_job(ident, "Completed")
 

@@ -4,4 +4,5 @@
 const struct rm_kind rm_embedded_kind = {
     .name = "EMBEDDED",
     .does = "runs the jobs itself",
+    .bounds_output = true,
 };

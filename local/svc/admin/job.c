@@ -3,6 +3,8 @@
 
 #include "local/core/access.h"
 #include "local/core/explain.h"
+#include "local/rm/jobdir.h"
+#include "local/rm/rm_kind.h"
 #include "local/svc/admin/admin.h"
 #include "local/svc/caller.h"
 #include "local/svc/job.h"
@@ -253,6 +255,21 @@ static void limits_kept_fill (struct svc *svc, const struct store_job *rec, stru
     out->limits_kept = kept;
 }
 
+/* Where it works and leaves its output, and how much that may be: told before it runs. */
+static void output_fill (struct svc *svc, const struct store_job *rec, bool native,
+                         struct arena *arena, Nui__Local__V1__JobDetail *out)
+{
+    char key[JOBDIR_KEY_MAX], id[SITE_ID_MAX];
+    if (native || svc->mode)
+        return;
+    if (svc->settings->rm_kind->bounds_output)
+        out->output_max_mb = svc->settings->output_max_mb;
+    if (!rec->start)
+        return;
+    jobdir_key (site_id (svc, rec->number, id), rec->incarnation, key);
+    out->directory = arena_printf (arena, "%s/%s/work", svc->job_dir, key);
+}
+
 static int detail_fill (struct svc *svc, struct store_job *rec, struct site_job *live,
                         const struct job_asked *ask, struct arena *arena,
                         Nui__Local__V1__JobDetail *out, struct err *err)
@@ -270,9 +287,10 @@ static int detail_fill (struct svc *svc, struct store_job *rec, struct site_job 
     const struct store_job *r = live ? &live->rec : rec;
     out->submitter = arena_strdup (arena, r->submitter ? r->submitter : "");
     out->component = arena_strdup (arena, r->component);
-    struct store_rm_job rm;
+    struct store_rm_job rm = {0};
     if (local_store_rm_job_get (svc->store, r->number, &rm, NULL) == 0)
         out->rm_job_id = arena_strdup (arena, rm.rm_id);
+    output_fill (svc, r, rm.native, arena, out);
     out->start_count = r->incarnation;
     out->defer_count = r->defer_count;
     out->exit_code = r->exit_code;
