@@ -40,6 +40,8 @@ extern const struct cli_command jobs_command;
 extern const struct cli_command status_command;
 extern const struct cli_command watch_command;
 extern const struct cli_command cancel_command;
+extern const struct cli_command jobhold_command;
+extern const struct cli_command jobrelease_command;
 extern const struct cli_command output_command;
 extern const struct cli_command renew_command;
 extern const struct cli_command restage_command;

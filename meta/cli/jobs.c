@@ -1,15 +1,14 @@
 /* jobs: the list of jobs, those that wait and run, and what ran before. The daemon gives pages of all that there are;
  * which of them are wanted, in which columns and order, is seen to here, so that no question costs it more than a page. */
 #include <assert.h>
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "meta/cli/grid.h"
+#include "meta/cli/select.h"
 #include "proto/base/clock.h"
 
-enum { PAGE = 500, PAGES_MAX = 400, LIMIT_DEFAULT = 1000 };
+enum { LIMIT_DEFAULT = 1000 };
 
 static const struct table_column jobs_columns[] = {
     {"job_id", "JOB", TABLE_TEXT, 0},
@@ -31,8 +30,8 @@ static const struct table_column jobs_columns[] = {
 struct jobs_args {
     bool all, ended, totals, elements;
     uint64_t limit;
-    struct cli_period period;
-    const char *state, *site, *name, *account, *user, *columns, *sort;
+    struct job_filter filter;
+    const char *columns, *sort;
 };
 
 static const struct cli_option jobs_options[] = {
@@ -40,21 +39,21 @@ static const struct cli_option jobs_options[] = {
     {"ended", 'e', CLI_OPT_FLAG, NULL, "also those that have ended",
      offsetof (struct jobs_args, ended)},
     {"from", 0, CLI_OPT_PAST, "TIME", "that had not ended by then (and ended ones)",
-     offsetof (struct jobs_args, period.from)},
+     offsetof (struct jobs_args, filter.period.from)},
     {"to", 0, CLI_OPT_PAST, "TIME", "that were submitted before (and ended ones)",
-     offsetof (struct jobs_args, period.to)},
+     offsetof (struct jobs_args, filter.period.to)},
     {"period", 0, CLI_OPT_PERIOD, "PERIOD", "both: a month or a day, 2026-11, yesterday",
-     offsetof (struct jobs_args, period)},
+     offsetof (struct jobs_args, filter.period)},
     {"state", 's', CLI_OPT_STRING, "A,B", "only in these states: Running, Failed, ...",
-     offsetof (struct jobs_args, state)},
+     offsetof (struct jobs_args, filter.state)},
     {"site", 0, CLI_OPT_STRING, "A,B", "only with a component at one of these",
-     offsetof (struct jobs_args, site)},
+     offsetof (struct jobs_args, filter.site)},
     {"name", 'N', CLI_OPT_STRING, "PATTERN", "only called so: run-*",
-     offsetof (struct jobs_args, name)},
+     offsetof (struct jobs_args, filter.name)},
     {"account", 'A', CLI_OPT_STRING, "A,B", "only paid by one of these",
-     offsetof (struct jobs_args, account)},
+     offsetof (struct jobs_args, filter.account)},
     {"user", 'u', CLI_OPT_STRING, "A,B", "with --all: only of these users",
-     offsetof (struct jobs_args, user)},
+     offsetof (struct jobs_args, filter.user)},
     {"format", 'o', CLI_OPT_STRING, "COLUMN,..", "only these columns, named as in --json",
      offsetof (struct jobs_args, columns)},
     {"sort", 0, CLI_OPT_STRING, "[-]COLUMN", "ordered by it; -: the largest first",
@@ -73,54 +72,6 @@ struct jobs_sum {
     uint64_t jobs, procs;
     int64_t proc_seconds;
 };
-
-static const char *user_name (const char *uri)
-{
-    const char *slash = strrchr (uri, '/');
-    return slash ? slash + 1 : uri;
-}
-
-static bool listed (const char *list, const char *word)
-{
-    size_t len = strlen (word);
-    for (const char *at = list; at; at = strchr (at, ',')) {
-        at += *at == ',';
-        if (strncasecmp (at, word, len) == 0 && (at[len] == ',' || !at[len]))
-            return true;
-    }
-    return false;
-}
-
-static bool at_site (const Nui__Meta__V1__JobStatus *s, const char *list)
-{
-    for (size_t i = 0; s->array && i < s->array->n_sites; i++)
-        if (listed (list, s->array->sites[i]))
-            return true;
-    for (size_t i = 0; i < s->n_components; i++)
-        if (*s->components[i]->site && listed (list, s->components[i]->site))
-            return true;
-    return false;
-}
-
-/* Of an array any of it may be. */
-static bool in_state (const Nui__Meta__V1__JobStatus *s, const char *list)
-{
-    for (size_t i = 0; s->array && i < s->array->n_counts; i++)
-        if (listed (list, grid_state_name (s->array->counts[i]->state)))
-            return true;
-    return !s->array && listed (list, grid_state_name (s->state));
-}
-
-static bool wanted (const struct jobs_args *args, const Nui__Meta__V1__JobStatus *s)
-{
-    return (!args->period.from || !s->end_us || s->end_us >= args->period.from) &&
-           (!args->period.to || s->submit_us < args->period.to) &&
-           (!args->state || in_state (s, args->state)) &&
-           (!args->site || at_site (s, args->site)) &&
-           (!args->name || fnmatch (args->name, s->name, 0) == 0) &&
-           (!args->account || listed (args->account, s->account)) &&
-           (!args->user || listed (args->user, user_name (s->submitter)));
-}
 
 static bool has_run (const Nui__Meta__V1__JobStatus *s)
 {
@@ -163,7 +114,7 @@ static void jobs_row (struct table *table, const Nui__Meta__V1__JobStatus *s, ti
     duration_us elapsed = has_run (s) ? (s->end_us ? s->end_us : now) - s->start_us : 0;
     table_text (table, s->grid_job_id);
     table_text (table, *s->name ? s->name : NULL);
-    table_text (table, user_name (s->submitter));
+    table_text (table, job_user_name (s->submitter));
     table_text (table, *s->account ? s->account : NULL);
     state_cell (table, s);
     table_text (table, sites.len ? strbuf_text (&sites) : NULL);
@@ -191,45 +142,7 @@ static void jobs_row (struct table *table, const Nui__Meta__V1__JobStatus *s, ti
     sum->proc_seconds += (int64_t)procs * (elapsed / US_PER_S);
 }
 
-/* Pages from the newest on, each oldest first; kept until all are there, since the newest rows stand last. */
-struct pages {
-    Nui__Meta__V1__JobsReply *page[PAGES_MAX];
-    uint32_t count;
-    uint64_t found;
-    bool more; /* there may be others that were not looked at */
-};
-
-static int pages_read (struct cli_context *ctx, const struct jobs_args *args, struct pages *pages,
-                       struct err *err)
-{
-    Nui__Meta__V1__JobsRequest request = NUI__META__V1__JOBS_REQUEST__INIT;
-    request.all_users = args->all;
-    request.ended = args->ended || args->period.from || args->period.to || args->state;
-    request.elements = args->elements;
-    request.limit = PAGE;
-    for (pages->more = true; pages->more && pages->found < args->limit;) {
-        ProtobufCMessage *reply = NULL;
-        if (pages->count == PAGES_MAX)
-            return 0;
-        if (grid_call (ctx, "Jobs", &request.base, &reply, err) < 0)
-            return err->code;
-        Nui__Meta__V1__JobsReply *page = (Nui__Meta__V1__JobsReply *)reply;
-        pages->page[pages->count++] = page;
-        for (size_t i = 0; i < page->n_jobs; i++)
-            pages->found += wanted (args, page->jobs[i]);
-        request.before = page->first;
-        pages->more = page->n_jobs >= PAGE && request.before > 1;
-    }
-    return 0;
-}
-
-static void pages_free (struct pages *pages)
-{
-    for (uint32_t i = 0; i < pages->count; i++)
-        nui__meta__v1__jobs_reply__free_unpacked (pages->page[i], NULL);
-}
-
-static struct table *jobs_table (const struct jobs_args *args, const struct pages *pages,
+static struct table *jobs_table (const struct jobs_args *args, const struct job_pages *pages,
                                  struct jobs_sum *sum)
 {
     struct table *table = TABLE_CREATE (jobs_columns);
@@ -237,7 +150,7 @@ static struct table *jobs_table (const struct jobs_args *args, const struct page
     time_us now = clock_now_us ();
     for (uint32_t p = pages->count; p-- > 0;)
         for (size_t i = 0; i < pages->page[p]->n_jobs; i++)
-            if (wanted (args, pages->page[p]->jobs[i])) {
+            if (job_filter_wants (&args->filter, pages->page[p]->jobs[i])) {
                 if (skip)
                     skip--;
                 else
@@ -246,30 +159,11 @@ static struct table *jobs_table (const struct jobs_args *args, const struct page
     return table;
 }
 
-/* CLI_OK, or a state that there is not. */
-static int states_check (const char *list)
-{
-    char copy[256], *rest = copy, known[256] = "";
-    if (!list)
-        return CLI_OK;
-    snprintf (copy, sizeof copy, "%s", list);
-    for (int k = NUI__META__V1__GRID_JOB_STATE__GRID_PENDING;
-         k <= NUI__META__V1__GRID_JOB_STATE__GRID_REFUSED; k++)
-        snprintf (known + strlen (known), sizeof known - strlen (known), "%s%s", *known ? "," : "",
-                  grid_state_name ((Nui__Meta__V1__GridJobState)k));
-    while (rest) {
-        const char *word = strsep (&rest, ",");
-        if (!listed (known, word) || !*word)
-            return cli_usage ("jobs", "--state: there is no state '%s'; there are %s", word, known);
-    }
-    return CLI_OK;
-}
-
 static int jobs_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct jobs_args args = {0};
     struct cli_operands operands;
-    struct pages *pages;
+    struct job_pages *pages;
     struct jobs_sum sum = {0};
     struct err err;
     int code;
@@ -279,15 +173,20 @@ static int jobs_run (struct cli_context *ctx, int argc, char **argv)
     if (operands.count)
         return cli_usage (argv[0], "'%s' is one too many; nui status explains one job",
                           operands.item[0]);
-    if (args.user && !args.all)
+    if (args.filter.user && !args.all)
         return cli_usage (argv[0], "--user is for --all: without it these are your own");
-    if (states_check (args.state) != CLI_OK)
+    if (job_filter_check (argv[0], &args.filter) != CLI_OK)
         return CLI_USAGE;
     args.limit = args.limit ? args.limit : LIMIT_DEFAULT;
     pages = calloc (1, sizeof *pages);
     assert (pages);
     struct table *table = NULL;
-    if (pages_read (ctx, &args, pages, &err) < 0) {
+    Nui__Meta__V1__JobsRequest request = NUI__META__V1__JOBS_REQUEST__INIT;
+    request.all_users = args.all;
+    request.ended =
+        args.ended || args.filter.period.from || args.filter.period.to || args.filter.state;
+    request.elements = args.elements;
+    if (job_pages_read (ctx, &request, &args.filter, args.limit, pages, &err) < 0) {
         code = cli_fail (argv[0], &err);
         goto out;
     }
@@ -306,7 +205,7 @@ static int jobs_run (struct cli_context *ctx, int argc, char **argv)
         fprintf (stderr, "nui jobs: there may be older ones: --limit N looks further\n");
 out:
     table_destroy (table);
-    pages_free (pages);
+    job_pages_free (pages);
     free (pages);
     return code;
 }

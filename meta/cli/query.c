@@ -1,9 +1,10 @@
-/* status, cancel, sites, whoami: what there is, as tables. jobs has a file of its own. */
+/* status, sites, whoami: what there is, as tables. jobs has a file of its own. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "meta/cli/grid.h"
+#include "meta/cli/select.h"
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
 #include "proto/cli/estimaterecord.h"
@@ -36,16 +37,6 @@ static bool alone (struct cli_context *ctx, int argc, char **argv, int *code)
     if (operands.count)
         *code = cli_usage (argv[0], "'%s' is one too many", operands.item[0]);
     return operands.count == 0;
-}
-
-/* The one operand that names a job. CLI_OK, or what the command returns. */
-static int job_operand (struct cli_context *ctx, const char *command, const char *text, char *id,
-                        size_t cap)
-{
-    struct err err;
-    if (grid_job_id (ctx, text, id, cap, &err) == 0)
-        return CLI_OK;
-    return err.code == ERR_INVALID ? cli_usage (command, "%s", err.text) : cli_fail (command, &err);
 }
 
 /* ---- status */
@@ -368,7 +359,8 @@ static struct table *whole_record (const Nui__Meta__V1__JobStatus *s)
 }
 
 /* An array, or a part of one: how many of it are in which state. */
-static int array_print (struct cli_context *ctx, const Nui__Meta__V1__JobStatus *s)
+static int array_print (struct cli_context *ctx, const Nui__Meta__V1__JobStatus *s,
+                        struct jsonout *json)
 {
     struct table *record = whole_record (s), *states = TABLE_CREATE (array_columns);
     int code;
@@ -378,17 +370,14 @@ static int array_print (struct cli_context *ctx, const Nui__Meta__V1__JobStatus 
         table_text (states, text_or_null (s->array->counts[i]->indexes));
         table_end_row (states);
     }
-    if (cli_format (ctx) == CLI_JSON) {
-        struct strbuf out = STRBUF_INIT;
-        struct jsonout json = jsonout_make (&out);
-        jsonout_object (&json);
-        jsonout_key (&json, "job");
-        table_to_json_row (record, 0, &json);
-        jsonout_key (&json, "array");
-        table_to_json (states, &json);
-        jsonout_end (&json);
-        code = cli_output (&out);
-        strbuf_free (&out);
+    if (json) {
+        jsonout_object (json);
+        jsonout_key (json, "job");
+        table_to_json_row (record, 0, json);
+        jsonout_key (json, "array");
+        table_to_json (states, json);
+        jsonout_end (json);
+        code = CLI_OK;
     } else if (cli_format (ctx) == CLI_CSV) {
         code = table_print (states, ctx);
     } else {
@@ -402,10 +391,12 @@ static int array_print (struct cli_context *ctx, const Nui__Meta__V1__JobStatus 
     return code;
 }
 
-static int status_print (struct cli_context *ctx, const Nui__Meta__V1__JobStatus *s)
+/* Where there is json, into it. */
+static int status_print (struct cli_context *ctx, const Nui__Meta__V1__JobStatus *s,
+                         struct jsonout *json)
 {
     if (s->array)
-        return array_print (ctx, s);
+        return array_print (ctx, s, json);
     struct table *files = transfers_table ();
     for (size_t i = 0; i < s->n_components; i++) {
         Nui__Meta__V1__ComponentStatus *c = s->components[i];
@@ -420,21 +411,18 @@ static int status_print (struct cli_context *ctx, const Nui__Meta__V1__JobStatus
         component_row (parts, s->components[i]);
     struct table *answers = answers_table (s);
     int code;
-    if (cli_format (ctx) == CLI_JSON) {
-        struct strbuf out = STRBUF_INIT;
-        struct jsonout json = jsonout_make (&out);
-        jsonout_object (&json);
-        jsonout_key (&json, "job");
-        table_to_json_row (record, 0, &json);
-        jsonout_key (&json, "components");
-        table_to_json (parts, &json);
-        jsonout_key (&json, "answers");
-        table_to_json (answers, &json);
-        jsonout_key (&json, "transfers");
-        table_to_json (files, &json);
-        jsonout_end (&json);
-        code = cli_output (&out);
-        strbuf_free (&out);
+    if (json) {
+        jsonout_object (json);
+        jsonout_key (json, "job");
+        table_to_json_row (record, 0, json);
+        jsonout_key (json, "components");
+        table_to_json (parts, json);
+        jsonout_key (json, "answers");
+        table_to_json (answers, json);
+        jsonout_key (json, "transfers");
+        table_to_json (files, json);
+        jsonout_end (json);
+        code = CLI_OK;
     } else if (cli_format (ctx) == CLI_CSV)
         code = table_print (parts, ctx);
     else {
@@ -458,92 +446,85 @@ static int status_print (struct cli_context *ctx, const Nui__Meta__V1__JobStatus
     return code;
 }
 
+static int status_one (struct cli_context *ctx, const char *command, char *id, struct jsonout *json)
+{
+    Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
+    ProtobufCMessage *reply = NULL;
+    struct err err;
+    err_clear (&err);
+    request.grid_job_id = id;
+    if (grid_call (ctx, "Status", &request.base, &reply, &err) < 0)
+        return cli_fail (command, &err);
+    int code = status_print (ctx, (Nui__Meta__V1__JobStatus *)reply, json);
+    protobuf_c_message_free_unpacked (reply, NULL);
+    return code;
+}
+
+/* As JSON one that was named is an object, several, and what a filter found, are a list. */
+static int status_all (struct cli_context *ctx, const char *command,
+                       const struct selection *selection)
+{
+    struct strbuf out = STRBUF_INIT;
+    struct jsonout json = jsonout_make (&out);
+    const bool list = selection->filtered || selection->count > 1;
+    const bool is_json = cli_format (ctx) == CLI_JSON;
+    int code = CLI_OK;
+    if (is_json && list)
+        jsonout_array (&json);
+    for (uint32_t i = 0; i < selection->count; i++) {
+        if (i && !is_json)
+            putchar ('\n');
+        int one = status_one (ctx, command, selection->id[i], is_json ? &json : NULL);
+        code = code == CLI_OK ? one : code;
+    }
+    if (is_json && list)
+        jsonout_end (&json);
+    if (is_json && out.len) {
+        int written = cli_output (&out);
+        code = code == CLI_OK ? written : code;
+    }
+    strbuf_free (&out);
+    return code;
+}
+
+struct status_args {
+    struct select_args select;
+};
+
+static const struct cli_option status_options[] = {SELECT_FILTERS (struct status_args), {0}};
+
 static int status_run (struct cli_context *ctx, int argc, char **argv)
 {
+    struct status_args args = {0};
+    struct selection selection;
     struct cli_operands operands;
-    struct err err;
     int code;
-    char id[2 * QUANTITY_TEXT_MAX];
-    err_clear (&err);
-    if (!cli_options (ctx, NULL, 0, NULL, argc, argv, &operands, &code))
+    if (!cli_options (ctx, status_options, 0, &args, argc, argv, &operands, &code))
         return code;
-    if (operands.count != 1)
-        return cli_usage (argv[0], "one job is needed, as in nui status grid.42");
-    if ((code = job_operand (ctx, argv[0], operands.item[0], id, sizeof id)) != CLI_OK)
-        return code;
-    Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
-    request.grid_job_id = id;
-    ProtobufCMessage *reply = NULL;
-    if (grid_call (ctx, "Status", &request.base, &reply, &err) < 0)
-        return cli_fail (argv[0], &err);
-    code = status_print (ctx, (Nui__Meta__V1__JobStatus *)reply);
-    protobuf_c_message_free_unpacked (reply, NULL);
+    struct arena *arena = arena_create (0);
+    code = select_jobs (ctx, argv[0], &args.select, &operands, SELECT_WHOLE,
+                        args.select.filter.state != NULL, arena, &selection);
+    if (code == CLI_OK && cli_format (ctx) == CLI_CSV && selection.count > 1)
+        code = cli_usage (argv[0], "--csv is of one job: these are %u; nui jobs --csv lists many",
+                          selection.count);
+    if (code == CLI_OK)
+        code = status_all (ctx, argv[0], &selection);
+    arena_destroy (arena);
     return code;
 }
 
 const struct cli_command status_command = {
     .name = "status",
     .group = CLI_USERS,
-    .summary = "everything about one job, with the reason it waits",
+    .summary = "everything about jobs, with the reason they wait",
     .run = status_run,
-    .help = "nui status JOB",
-    .text = "The job and each of its components: where, since when, why it waits or how it ended.",
-    .example = "nui status grid.42",
-};
-
-/* ---- cancel */
-
-static int cancel_one (struct cli_context *ctx, const char *command, const char *text)
-{
-    struct err err;
-    char id[2 * QUANTITY_TEXT_MAX];
-    err_clear (&err);
-    int code = job_operand (ctx, command, text, id, sizeof id);
-    if (code != CLI_OK)
-        return code;
-    Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
-    request.grid_job_id = id;
-    ProtobufCMessage *reply = NULL;
-    if (grid_call (ctx, "Cancel", &request.base, &reply, &err) < 0)
-        return cli_fail (command, &err);
-    bool cancelled = ((Nui__Meta__V1__CancelReply *)reply)->cancelled;
-    uint32_t count = ((Nui__Meta__V1__CancelReply *)reply)->count;
-    protobuf_c_message_free_unpacked (reply, NULL);
-    if (cancelled) {
-        if (count > 1)
-            printf ("%s: %u jobs cancelled\n", id, count);
-        else
-            printf ("job %s cancelled\n", id);
-        return CLI_OK;
-    }
-    err_set (&err, ERR_CONFLICT, "job %s has ended before", id);
-    return cli_fail (command, &err);
-}
-
-static int cancel_run (struct cli_context *ctx, int argc, char **argv)
-{
-    struct cli_operands operands;
-    int code;
-    if (!cli_options (ctx, NULL, 0, NULL, argc, argv, &operands, &code))
-        return code;
-    if (!operands.count)
-        return cli_usage (argv[0], "at least one job is needed, as in nui cancel grid.42");
-    code = CLI_OK;
-    for (int i = 0; i < operands.count; i++) {
-        int one = cancel_one (ctx, argv[0], operands.item[i]);
-        if (code == CLI_OK)
-            code = one;
-    }
-    return code;
-}
-
-const struct cli_command cancel_command = {
-    .name = "cancel",
-    .group = CLI_USERS,
-    .summary = "cancel jobs",
-    .run = cancel_run,
-    .help = "nui cancel JOB...",
-    .text = "In whatever state: a co-allocated job gives back all its parts.",
+    .help = "nui status [options] [JOB...]",
+    .text =
+        "Each job and each of its components: where, since when, why it waits or how it ended. Options\n"
+        "say which, of those that are named or of all of yours that have not ended.",
+    .options = status_options,
+    .example = "nui status grid.42\n"
+               "nui status --state Pending --name 'run-*'",
 };
 
 /* ---- sites */

@@ -231,15 +231,29 @@ bool element_id_single (const struct element_id *id, uint32_t *index_out)
     return id->range_count == 1 && id->range[0].to == id->range[0].from;
 }
 
+/* How many of them are one range. */
+static uint32_t run_of (const uint32_t *at, uint32_t count)
+{
+    const uint32_t step = count > 1 ? at[1] - at[0] : 1;
+    uint32_t n = 1;
+    while (n < count && at[n] - at[n - 1] == step)
+        n++;
+    return n == 2 && step > 1 ? 1 : n; /* the second may begin a range of its own */
+}
+
+uint32_t element_ranges_fit (const uint32_t *at, uint32_t count, uint32_t ranges)
+{
+    uint32_t fit = 0;
+    for (uint32_t r = 0; r < ranges && fit < count; r++)
+        fit += run_of (at + fit, count - fit);
+    return fit;
+}
+
 void element_ranges_text (const uint32_t *at, uint32_t count, size_t cap, struct strbuf *out)
 {
     const size_t begin = out->len;
     for (uint32_t i = 0, n; i < count; i += n) {
-        const uint32_t step = i + 1 < count ? at[i + 1] - at[i] : 1;
-        for (n = 1; i + n < count && at[i + n] - at[i + n - 1] == step;)
-            n++;
-        if (n == 2 && step > 1)
-            n = 1; /* the second may begin a range of its own */
+        n = run_of (at + i, count - i);
         if (out->len - begin > cap) {
             strbuf_printf (out, ",…");
             return;
@@ -247,7 +261,7 @@ void element_ranges_text (const uint32_t *at, uint32_t count, size_t cap, struct
         strbuf_printf (out, "%s%u", i ? "," : "", at[i]);
         if (n > 1)
             strbuf_printf (out, "-%u", at[i + n - 1]);
-        if (n > 1 && step > 1)
-            strbuf_printf (out, ":%u", step);
+        if (n > 1 && at[i + 1] - at[i] > 1)
+            strbuf_printf (out, ":%u", at[i + 1] - at[i]);
     }
 }

@@ -52,5 +52,7 @@ bool element_id_single (const struct element_id *id, uint32_t *index_out);
 /* "1-10000", "0-30:5,99": as --array has it; at most cap bytes of it and then "…". */
 void element_ranges_text (const uint32_t *ascending, uint32_t count, size_t cap,
                           struct strbuf *out);
+/* How many of them from the first on are so many ranges of that text at most. */
+uint32_t element_ranges_fit (const uint32_t *ascending, uint32_t count, uint32_t ranges);
 
 #endif

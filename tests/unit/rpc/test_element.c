@@ -186,6 +186,13 @@ static void ranges_as_text (void **state)
     told ((const uint32_t[]){1, 7, 8, 9}, 4, 100, "1,7-9");
     told ((const uint32_t[]){3}, 1, 100, "3");
     told ((const uint32_t[]){1, 7, 20, 60}, 4, 3, "1,7,20,…");
+    /* as many as are so many ranges */
+    const uint32_t many[] = {0, 5, 10, 99, 200, 202, 300};
+    assert_int_equal (element_ranges_fit (many, 7, 1), 3);
+    assert_int_equal (element_ranges_fit (many, 7, 2), 4);
+    assert_int_equal (element_ranges_fit (many, 7, 3), 5);
+    assert_int_equal (element_ranges_fit (many, 7, 40), 7);
+    assert_int_equal (element_ranges_fit (many, 0, 40), 0);
 }
 
 int main (void)
