@@ -95,6 +95,8 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
             "on-site-loss", 0, JOB_ON_SITE_LOSS, "X",                                                           \
             "its site is not heard of any more: report (it stays there) or resubmit (it is given to "           \
             "another, and ended there)"),                                                                       \
+        JOB_TEXT ("on-failure", 0, JOB_ON_FAILURE, "X",                                                         \
+                  "a component fails: cancel the others (default), or continue"),                               \
         JOB_TEXT ("notify", 0, JOB_NOTIFY, "URL",                                                               \
                   "POST it a line of JSON when the job starts, is run again, ends"),                            \
         JOB_TEXT ("retry-delay", 0, JOB_RETRY_DELAY, "D",                                                       \

@@ -104,6 +104,11 @@ static void on_part_ended (struct step *s, struct coalloc_part *part)
     }
     part->state = PART_ENDED;
     part->ended = event->u.ended.outcome;
+    const bool failed = part->ended != COALLOC_COMPLETED && record->part_count > 1;
+    if (failed && !event->u.ended.lost && !s->now->goes_on) {
+        step_undo (s, COALLOC_FAILED);
+        return;
+    }
     if (event->u.ended.lost) {
         step_undo (s, event->u.ended.outcome == COALLOC_CANCELLED ? COALLOC_CANCELLED
                                                                   : COALLOC_FAILED);

@@ -170,6 +170,7 @@ struct coalloc_now {
     uint64_t random;
     const struct coalloc_policy *policy;
     bool withhold; /* of READIED: what the job needs besides the sites is not there yet */
+    bool goes_on;  /* of PART_ENDED: who signed the job wants the others to run when one fails */
 };
 
 enum coalloc_event_kind {

@@ -294,9 +294,13 @@ static void step_perform (struct gridjob *job, struct coalloc_record *record, du
 void group_step (struct gridjob *job, struct coalloc_record *record, struct coalloc_event *event)
 {
     struct metad *metad = job->metad;
-    struct coalloc_now now = {clock_now_us (), clock_monotonic_us (), 0, &metad->config->policy,
+    struct coalloc_now now = {clock_now_us (),
+                              clock_monotonic_us (),
+                              0,
+                              &metad->config->policy,
                               event->kind == COALLOC_EV_READIED &&
-                                  gridlicence_withhold (job, record)};
+                                  gridlicence_withhold (job, record),
+                              job_goes_on (job->job)};
     struct coalloc_actions actions;
     enum coalloc_phase before = record->phase;
     bool decided_before = record->decided;

@@ -23,6 +23,15 @@ int job_check (const JobMessage *job, const char *grid, struct err *err)
     if (job->prefer[0] && strcmp (job->prefer, "earliest") && strcmp (job->prefer, "cheapest"))
         return err_set (err, ERR_INVALID,
                         "'%.40s' is not what a job may prefer: earliest or cheapest", job->prefer);
+    if (job->on_failure[0] && strcmp (job->on_failure, "cancel") && !job_goes_on (job))
+        return err_set (
+            err, ERR_INVALID,
+            "'%.40s' is not what becomes of the others when a component fails: cancel or "
+            "continue",
+            job->on_failure);
+    if (job->on_failure[0] && job->n_components < 2)
+        return err_set (err, ERR_INVALID,
+                        "--on-failure is for jobs of several components: this one has one");
     if (retry_check (job, err) || loss_check (job, err))
         return ERR_INVALID;
     for (size_t i = 0; i < job->n_components; i++) {
@@ -34,6 +43,11 @@ int job_check (const JobMessage *job, const char *grid, struct err *err)
                                 job->components[i]->name);
     }
     return 0;
+}
+
+bool job_goes_on (const JobMessage *job)
+{
+    return strcmp (job->on_failure, "continue") == 0;
 }
 
 int job_check_runnable (const JobMessage *job, struct err *err)

@@ -16,6 +16,8 @@ int component_fits (const ComponentMessage *component, uint64_t procs, const str
 /* In any of its sizes; else what forbids the first. */
 int component_fits_some (const ComponentMessage *component, const struct site *site,
                          struct err *err);
+/* When a component fails the others run on. */
+bool job_goes_on (const JobMessage *job);
 /* What comes first for its owner. */
 enum choose_prefer job_prefer (const JobMessage *job);
 /* Whether the component may run on the site (its list is empty or names it). */

@@ -48,6 +48,7 @@ static const char *const job_key[JOB_TEXTS] = {
     [JOB_RETRY_ON] = "retry-on",
     [JOB_RETRY_DELAY] = "retry-delay",
     [JOB_ON_SITE_LOSS] = "on-site-loss",
+    [JOB_ON_FAILURE] = "on-failure",
     [JOB_NOTIFY] = "notify",
     [JOB_ARRAY] = "array",
     [JOB_GPUS] = "gpus",

@@ -52,6 +52,7 @@ enum job_text {
     JOB_RETRY_ON,
     JOB_RETRY_DELAY,
     JOB_ON_SITE_LOSS,
+    JOB_ON_FAILURE,
     JOB_NOTIFY,
     JOB_ARRAY,
     JOB_GPUS,

@@ -465,6 +465,7 @@ static const struct key job_keys[] = {
     {"retry-on", set_text, JOB (retry_on)},
     {"retry-delay", set_delay, JOB (retry_delay_us)},
     {"on-site-loss", set_word, JOB (on_site_loss), .word = {"report", "resubmit"}},
+    {"on-failure", set_word, JOB (on_failure), .word = {"cancel", "continue"}},
     {"notify", set_notify, JOB (notify)},
     {"component", set_component},
     {"offset", refuse_offset},

@@ -27,7 +27,7 @@ void jobspec_walltime_optional (struct jobspec *spec);
 
 /* One setting of the whole job or, for the keys a component may have, of every component. Keys:
  * account name after start-by deadline valid prefer depend flags hold max-cost quote retries retry-on retry-delay
- * on-site-loss notify array env-all (job); tasks trl nodes tpn procs-per-task mem (also mem-per-proc, mem-per-node,
+ * on-site-loss on-failure notify array env-all (job); tasks trl nodes tpn procs-per-task mem (also mem-per-proc, mem-per-node,
  * mem-per-job) swap disk (disk-per-node) gres (gres-per-node, gres-per-job; gpus, gpus-per-node,
  * gpus-per-task) time features like site qos class output error env script offset licence partition nodeset hosts
  * exclude node-access procs-max req stage-in stage-out (component); component (a whole component string).

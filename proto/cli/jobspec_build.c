@@ -436,6 +436,7 @@ int jobspec_build (struct jobspec *spec, bool script_optional, Nui__Common__V1__
     job->prefer = pick_text (spec->prefer, NULL);
     job->quote_id = pick_text (spec->quote, NULL);
     job->on_site_loss = pick_text (spec->on_site_loss, NULL);
+    job->on_failure = pick_text (spec->on_failure, NULL);
     job->notify_url = pick_text (spec->notify, NULL);
     if (job->not_after_us &&
         (job->not_after_us < spec->now || job->not_after_us < job->not_before_us))

@@ -42,7 +42,7 @@ struct jobspec {
     bool held, walltime_optional, env_all;
     credit_micro cost_max; /* -1: not said; 0: none is wanted */
     int64_t retries, retry_delay_us;
-    const char *retry_on, *on_site_loss, *notify;
+    const char *retry_on, *on_site_loss, *on_failure, *notify;
     struct part defaults;
     struct part component[JOBSPEC_COMPONENTS_MAX];
     uint32_t component_count;

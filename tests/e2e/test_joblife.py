@@ -62,6 +62,37 @@ NOTIFICATIONALLOW {cls.url}/mine/
         bodies = [json.loads(body) for p, code, _, _, body in list(Hook.got) if p == path and code == 204]
         return [b for b in bodies if b["job"] == ident]
 
+    def test_when_a_component_fails(self):
+        """The others end as well, unless their owner wants them to go on; nobody pays for what did not run."""
+        script = self.write("one-fails.sh", f"""#!/bin/sh
+echo >> {self.job_dir()}/fails.$NUI_COMPONENT.$NUI_GRID_JOBID
+if [ $NUI_COMPONENT = left ]; then
+    until [ -e {self.job_dir()}/fails.right.$NUI_GRID_JOBID ]; do sleep 0.05; done
+    exit 7
+fi
+until [ -e {self.job_dir()}/fails.gate ]; do sleep 0.05; done
+""")
+        pair = ["--component", "left:site=alpha,tasks=1", "--component", "right:site=beta,tasks=1", script]
+        ident = self.grid.submit("alice", "-A", "phys", "-t", "10:00", "--name", "both", *pair)
+        job = self.wait_state(ident, ("Failed",))
+        self.assertIn("component left at alpha", job["reason"])
+        states = {c["component"]: c["state"] for c in job["components"]}
+        self.assertEqual(states["left"], "Failed")
+        wait_for("the other to have ended", lambda: {c["component"]: c["state"] for c in self.status("alice", ident)[
+            "components"]}["right"] == "Cancelled", 60)
+        on = self.grid.submit("alice", "-A", "phys", "-t", "10:00", "--on-failure", "continue", "--name", "alone", *pair)
+        wait_for("the first to have failed", lambda: [c["state"] for c in self.status("alice", on)["components"]] ==
+                 ["Failed", "Running"], 60)
+        self.assertEqual(self.status("alice", on)["state"], "Running")
+        self.open_gate("fails")
+        job = self.wait_state(on, ("Failed",))
+        self.assertEqual([c["state"] for c in job["components"]], ["Failed", "Completed"])
+        self.assertIn("component left at alpha", job["reason"])
+        for options, words, code in ((["--on-failure", "weep", *pair], "is not cancel or continue", 2),
+                                     (["--on-failure", "cancel", script], "is for jobs of several components", 1)):
+            done = self.nui("alice", "submit", "-A", "phys", "-t", "10:00", *options, code=code)
+            self.assertIn(words, done.stderr)
+
     def test_webhooks(self):
         """The grid's hook and the user's hear of each step, once taken; signed; again after 503 and a kill -9."""
         Hook.answers["/mine/a"] = [503, 503]

@@ -159,6 +159,7 @@ static const struct {
     {"server", {"alpha:1", "beta:1", "", "x"}},
     {"multiplier", {"1", "2", "", "x"}},
     {"prefer", {"earliest", "cheapest", "", "x"}},
+    {"on_failure", {"cancel", "continue", "", "x"}},
     {"on_site_loss", {"report", "resubmit", "", "x"}},
     {"class", {"batch", "debug", "", "x"}},
     {"qos", {"high", "", "low", "x"}},

@@ -480,7 +480,7 @@ static void job_step (uint32_t j, struct coalloc_event *event)
 {
     struct job *job = &w.job[j];
     struct coalloc_actions actions;
-    struct coalloc_now now = {w.now, w.now, rnd (), &w.policy, rnd () % 8 == 0};
+    struct coalloc_now now = {w.now, w.now, rnd (), &w.policy, rnd () % 8 == 0, false};
     struct err err;
     if (!job->mem)
         return;

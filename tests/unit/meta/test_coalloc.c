@@ -44,7 +44,7 @@ static int setup (void **state)
 {
     struct fixture *f = calloc (1, sizeof *f);
     f->record = coalloc_create (2, NULL);
-    f->now = (struct coalloc_now){1000 * SEC, 50 * SEC, 12345, &policy, false};
+    f->now = (struct coalloc_now){1000 * SEC, 50 * SEC, 12345, &policy, false, false};
     f->record->created = f->now.wall;
     strcpy (f->record->part[0].name, "left");
     strcpy (f->record->part[1].name, "right");
@@ -638,10 +638,26 @@ static void start_refused_when_one_ran_fails_the_group (void **state)
     assert_int_equal (f->record->phase, COALLOC_ENDED);
 }
 
+static void a_failed_part_ends_the_other (void **state)
+{
+    struct fixture *f = *state;
+    to_live (f);
+    part_ended (f, 0, COALLOC_FAILED, false);
+    assert_int_equal (f->record->phase, COALLOC_UNDO);
+    assert_int_equal (asked (f, COALLOC_DO_RELEASE), 1);
+    assert_int_equal (f->actions.action[0].part, 1);
+    assert_non_null (strstr (f->record->reason.text, "component left at"));
+    part_ended (f, 1, COALLOC_COMPLETED, false); /* it ended by itself before it was asked to */
+    answered (f, COALLOC_EV_RELEASED, 1, true);
+    assert_int_equal (f->record->phase, COALLOC_ENDED);
+    assert_int_equal (f->record->outcome, COALLOC_FAILED);
+}
+
 static void a_failed_part_lets_the_other_end (void **state)
 {
     struct fixture *f = *state;
     to_live (f);
+    f->now.goes_on = true;
     part_ended (f, 0, COALLOC_FAILED, false);
     assert_int_equal (f->record->phase, COALLOC_LIVE);
     part_ended (f, 1, COALLOC_COMPLETED, false);
@@ -1079,6 +1095,7 @@ int main (void)
         TEST (a_late_barrier_moves_the_start),
         TEST (start_refused_before_the_moment_tries_again),
         TEST (start_refused_when_one_ran_fails_the_group),
+        TEST (a_failed_part_ends_the_other),
         TEST (a_failed_part_lets_the_other_end),
         TEST (a_lost_part_releases_the_other),
         TEST (query_results),
