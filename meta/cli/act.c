@@ -165,7 +165,7 @@ const struct cli_command jobrelease_command = {
     .summary = "let jobs start that were held",
     .run = jobrelease_run,
     .help = "nui jobrelease [options] [JOB...]",
-    .text = "Takes user holds away that nui jobhold, or nui submit --hold, has set.",
+    .text = "Takes user holds away, which nui jobhold or the submission has set.",
     .options = act_options,
     .example = "nui jobrelease --all",
 };

@@ -119,6 +119,7 @@ struct metad {
     struct gridjob *licensed;  /* gridlicence.c: those of them that ask for licences */
     struct awaited *awaited;   /* waits.c: jobs that others wait for */
     struct array *arrays;      /* arrays.c: hash by number */
+    struct arraybody *bodies;  /* arraybody.c: hash by the array's number */
     struct event *renew_timer; /* renew.c; NULL until the first */
     struct hooks *hooks;
     struct job_share *shares;  /* share.c: hash by submitter */

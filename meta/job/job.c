@@ -11,6 +11,8 @@
 
 #include "meta/job/peers.h"
 #include "proto/job/delegation.h"
+#include "proto/job/element.h"
+#include "proto/rpc/pbcopy.h"
 
 /* ---- what it is */
 
@@ -130,20 +132,50 @@ static void on_timer (evutil_socket_t fd, short what, void *arg)
     }
 }
 
-struct gridjob *job_create (struct metad *metad, EnvelopeMessage *envelope, JobMessage *body,
-                            const char *submitter, struct err *err)
+static void signed_free (const struct arraybody *array, EnvelopeMessage *envelope, JobMessage *body)
+{
+    if (array) {
+        arraybody_envelope_free (array, envelope);
+        element_view_free (body);
+    } else {
+        nui__common__v1__envelope__free_unpacked (envelope, NULL);
+        nui__common__v1__job__free_unpacked (body, NULL);
+    }
+}
+
+EnvelopeMessage *job_envelope_with (const struct gridjob *job,
+                                    const ProtobufCBinaryData *delegation)
+{
+    EnvelopeMessage with = *job->envelope;
+    if (job->body)
+        return arraybody_envelope (job->body, job->element, delegation);
+    with.delegation = *delegation;
+    return (EnvelopeMessage *)pbcopy (&with.base);
+}
+
+void job_envelope_free (const struct gridjob *job, EnvelopeMessage *envelope)
+{
+    signed_free (job->body, envelope, NULL);
+}
+
+/* array: what envelope and body are views of; NULL: of nothing. */
+static struct gridjob *create (struct metad *metad, struct arraybody *array,
+                               EnvelopeMessage *envelope, JobMessage *body, const char *submitter,
+                               struct err *err)
 {
     struct gridjob *job = calloc (1, sizeof *job);
     if (job) {
         job->metad = metad;
         job->envelope = envelope;
         job->job = body;
+        job->body = array;
+        if (array)
+            arraybody_hold (array);
         job->part_count = (uint32_t)body->n_components;
         job->part = calloc (body->n_components, sizeof *job->part);
         job->timer = evtimer_new (metad->base, on_timer, job);
     } else {
-        nui__common__v1__envelope__free_unpacked (envelope, NULL);
-        nui__common__v1__job__free_unpacked (body, NULL);
+        signed_free (array, envelope, body);
     }
     if (!job || !job->part || !job->timer) {
         err_set (err, ERR_NOMEM, "no memory for a job");
@@ -154,6 +186,26 @@ struct gridjob *job_create (struct metad *metad, EnvelopeMessage *envelope, JobM
     for (uint32_t p = 0; p < job->part_count; p++)
         snprintf (job->part[p].name, sizeof job->part[p].name, "%s", body->components[p]->name);
     job->state = NUI__META__V1__GRID_JOB_STATE__GRID_PENDING;
+    return job;
+}
+
+struct gridjob *job_create (struct metad *metad, EnvelopeMessage *envelope, JobMessage *body,
+                            const char *submitter, struct err *err)
+{
+    return create (metad, NULL, envelope, body, submitter, err);
+}
+
+struct gridjob *job_create_element (struct metad *metad, struct arraybody *body, uint32_t element,
+                                    const ProtobufCBinaryData *delegation, const char *submitter,
+                                    struct err *err)
+{
+    JobMessage *view = arraybody_job (body, element, err);
+    if (!view)
+        return NULL;
+    struct gridjob *job =
+        create (metad, body, arraybody_envelope (body, element, delegation), view, submitter, err);
+    if (job)
+        job->element = element;
     return job;
 }
 
@@ -178,8 +230,8 @@ void job_destroy (struct gridjob *job)
     free (job->refused_by);
     if (job->timer)
         event_free (job->timer);
-    nui__common__v1__envelope__free_unpacked (job->envelope, NULL);
-    nui__common__v1__job__free_unpacked (job->job, NULL);
+    signed_free (job->body, job->envelope, job->job);
+    arraybody_drop (job->metad, job->body);
     free (job);
 }
 
@@ -217,6 +269,8 @@ void job_list (struct gridjob *job, uint64_t number)
                   job->element - 1);
     else
         snprintf (job->id, sizeof job->id, "grid.%llu", (unsigned long long)number);
+    if (job->body)
+        arraybody_list (job->metad, job->body, job->array);
     HASH_ADD (hh, job->metad->jobs, number, sizeof job->number, job);
     parts_tell (job->metad, job_listed, job);
 }

@@ -7,6 +7,7 @@
 #ifndef NUI_META_JOB_JOB_H
 #define NUI_META_JOB_JOB_H
 
+#include "meta/job/arraybody.h"
 #include "meta/job/hub.h"
 
 /* How far an ordinary job has come. Stored as numbers: never renumber. */
@@ -86,6 +87,7 @@ struct gridjob {
     char id[48]; /* "grid.42"; of an array "grid.42[7]" */
     EnvelopeMessage *envelope;
     JobMessage *job;
+    struct arraybody *body; /* of an array: what both of them are views of */
     char submitter[PRINCIPAL_URI_MAX];
     time_us submit_us;
     Nui__Meta__V1__GridJobState state;
@@ -161,6 +163,14 @@ bool job_is_group (const struct gridjob *job);
 const struct job_driver *job_driver (const struct gridjob *job);
 /* Until when sites take the job, by its signature or its delegation. */
 time_us job_expires (const struct gridjob *job);
+/* The job's envelope with another delegation, to be freed with job_envelope_free. NULL: out of memory. */
+EnvelopeMessage *job_envelope_with (const struct gridjob *job,
+                                    const ProtobufCBinaryData *delegation);
+void job_envelope_free (const struct gridjob *job, EnvelopeMessage *envelope);
+/* One of an array. The body is used once more; its number and element are set. */
+struct gridjob *job_create_element (struct metad *metad, struct arraybody *body, uint32_t element,
+                                    const ProtobufCBinaryData *delegation, const char *submitter,
+                                    struct err *err);
 /* A new job around an envelope and its body, both taken over also on failure. */
 struct gridjob *job_create (struct metad *metad, EnvelopeMessage *envelope, JobMessage *body,
                             const char *submitter, struct err *err);

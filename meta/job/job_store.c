@@ -261,6 +261,51 @@ static EnvelopeMessage *envelope_load (struct metad *metad, const struct job_row
     return envelope;
 }
 
+static struct gridjob *job_of_envelope (struct metad *metad, EnvelopeMessage *envelope,
+                                        const struct job_row *row, struct err *err)
+{
+    JobMessage *body = element_unpack (envelope, NULL);
+    if (body && body->n_components)
+        return job_create (metad, envelope, body, row->submitter, err);
+    nui__common__v1__envelope__free_unpacked (envelope, NULL);
+    if (body)
+        nui__common__v1__job__free_unpacked (body, NULL);
+    err_set (err, ERR_IO, "the envelope of its row is damaged");
+    return NULL;
+}
+
+/* What others of its array have in memory is not read again. */
+static struct gridjob *job_of_array (struct metad *metad, EnvelopeMessage *envelope,
+                                     struct arraybody *body, const struct job_row *row,
+                                     struct err *err)
+{
+    ProtobufCBinaryData *delegation = NULL;
+    if (!body)
+        body = arraybody_create (envelope, err);
+    else if (envelope)
+        delegation = &envelope->delegation;
+    struct gridjob *job =
+        body ? job_create_element (metad, body, row->element, delegation, row->submitter, err)
+             : NULL;
+    if (delegation)
+        nui__common__v1__envelope__free_unpacked (envelope, NULL);
+    arraybody_drop (metad, body);
+    return job;
+}
+
+static struct gridjob *job_of_row (struct metad *metad, const struct job_row *row,
+                                   struct arena *arena, struct err *err)
+{
+    struct arraybody *body = row->array ? arraybody_find (metad, row->array) : NULL;
+    if (body && !row->envelope.len)
+        return job_of_array (metad, NULL, body, row, err);
+    EnvelopeMessage *envelope = envelope_load (metad, row, arena);
+    if (envelope && row->array && (!body || arraybody_is_of (body, envelope)))
+        return job_of_array (metad, envelope, body, row, err);
+    arraybody_drop (metad, body);
+    return envelope ? job_of_envelope (metad, envelope, row, err) : NULL;
+}
+
 struct gridjob *job_load (struct metad *metad, uint64_t number, struct err *err)
 {
     struct arena *arena = arena_create (0);
@@ -268,20 +313,12 @@ struct gridjob *job_load (struct metad *metad, uint64_t number, struct err *err)
     struct job_row row;
     if (metastore_job_load (metad->store, number, arena, &row, err))
         goto out;
-    EnvelopeMessage *envelope = envelope_load (metad, &row, arena);
-    JobMessage *body = envelope ? element_unpack (envelope, NULL) : NULL;
-    if (!body || body->n_components == 0) {
+    job = job_of_row (metad, &row, arena, err);
+    if (!job) {
         err_set (err, ERR_IO, "grid.%llu: its envelope on disk is damaged",
                  (unsigned long long)number);
-        if (envelope)
-            nui__common__v1__envelope__free_unpacked (envelope, NULL);
-        if (body)
-            nui__common__v1__job__free_unpacked (body, NULL);
         goto out;
     }
-    job = job_create (metad, envelope, body, row.submitter, err);
-    if (!job)
-        goto out;
     job->array = row.array;
     job->element = row.element;
     job_list (job, number);

@@ -11,7 +11,6 @@
 #include "meta/job/seal.h"
 #include "meta/job/sites.h"
 #include "proto/job/delegation.h"
-#include "proto/rpc/pbcopy.h"
 
 enum { TELL_PERIOD_S = 5 };
 #define TELL_TIMEOUT (10 * US_PER_S)
@@ -125,15 +124,6 @@ const struct metad_part renew_part = {
 
 /* --- from the owner --------------------------------------------------------------------------- */
 
-/* The job's envelope with another delegation; NULL: out of memory. */
-static EnvelopeMessage *with_delegation (const EnvelopeMessage *envelope,
-                                         const ProtobufCBinaryData *delegation)
-{
-    EnvelopeMessage with = *envelope;
-    with.delegation = *delegation;
-    return (EnvelopeMessage *)pbcopy (&with.base);
-}
-
 /* Signed by the owner, for this job and for us or one of the group (sites take them for the same), and good for
  * longer than what is there. */
 static int check (struct gridjob *job, const EnvelopeMessage *envelope, struct err *err)
@@ -179,7 +169,7 @@ static int install (struct gridjob *job, EnvelopeMessage *fresh, struct err *err
             job->record->expires = expires;
         return rc;
     }
-    envelope_free (old);
+    job_envelope_free (job, old);
     return 0;
 }
 
@@ -197,12 +187,12 @@ static void renew (struct gridjob *job, const ProtobufCBinaryData *delegation, b
         return;
     int rc = job_ended (job) ? err_set (&err, ERR_CONFLICT, "job %s has ended", job->id) : 0;
     if (rc == 0 && delegation->len > 0) {
-        EnvelopeMessage *fresh = with_delegation (job->envelope, delegation);
+        EnvelopeMessage *fresh = job_envelope_with (job, delegation);
         rc = fresh ? check (job, fresh, &err) : err_set (&err, ERR_NOMEM, "no memory");
         if (rc == 0)
             rc = install (job, fresh, &err);
         if (rc != 0)
-            envelope_free (fresh);
+            job_envelope_free (job, fresh);
     }
     if (rc != 0) {
         rpccall_fail (call, &err);

@@ -277,26 +277,29 @@ static bool answered_before (struct asking *asking)
     return true;
 }
 
-/* NULL: out of memory, or it cannot be. */
-static struct gridjob *job_make (struct asking *asking, uint32_t element, struct err *err)
+/* NULL: out of memory. */
+static struct gridjob *job_alone (struct asking *asking, struct err *err)
+{
+    EnvelopeMessage *envelope = (EnvelopeMessage *)pbcopy (&asking->envelope->base);
+    JobMessage *body = envelope ? element_unpack (envelope, err) : NULL;
+    if (body)
+        return job_create (asking->metad, envelope, body, asking->submitter, err);
+    if (envelope)
+        nui__common__v1__envelope__free_unpacked (envelope, NULL);
+    err_set (err, ERR_NOMEM, "no memory for a job");
+    return NULL;
+}
+
+/* One of an array, or, without a body, the job. NULL: out of memory, or it cannot be. */
+static struct gridjob *job_make (struct asking *asking, struct arraybody *body, uint32_t element,
+                                 struct err *err)
 {
     struct metad *metad = asking->metad;
-    EnvelopeMessage *envelope = (EnvelopeMessage *)pbcopy (&asking->envelope->base);
-    JobMessage *body = NULL;
-    if (envelope) {
-        envelope->element = element;
-        body = element_unpack (envelope, err);
-    }
-    if (!body) {
-        if (envelope)
-            nui__common__v1__envelope__free_unpacked (envelope, NULL);
-        err_set (err, ERR_NOMEM, "no memory for a job");
-        return NULL;
-    }
-    struct gridjob *job = job_create (metad, envelope, body, asking->submitter, err);
+    struct gridjob *job =
+        body ? job_create_element (metad, body, element, NULL, asking->submitter, err)
+             : job_alone (asking, err);
     if (!job)
         return NULL;
-    job->element = element;
     if ((job->part_count > 1 || gridlicence_asked (metad, job->job)) && group_prepare (job, err)) {
         job_destroy (job);
         return NULL;
@@ -333,11 +336,17 @@ static void accept_job (struct asking *asking)
     uint32_t made = 0;
     int rc = 0;
     err_clear (&err);
+    struct arraybody *body = NULL;
+    if (asking->job->n_indexes) {
+        EnvelopeMessage *envelope = (EnvelopeMessage *)pbcopy (&asking->envelope->base);
+        body = envelope ? arraybody_create (envelope, &err) : NULL;
+        rc = body ? 0 : err_set (&err, ERR_NOMEM, "no memory for an array");
+    }
     for (; made < all && rc == 0; made += rc == 0) {
-        job[made] = job_make (
-            asking, asking->job->n_indexes ? 1 + element_index (asking->job, made) : 0, &err);
+        job[made] = job_make (asking, body, body ? 1 + element_index (asking->job, made) : 0, &err);
         rc = job[made] ? 0 : err.code;
     }
+    arraybody_drop (asking->metad, body);
     if (rc == 0)
         rc = job_insert (job, all, &number, &err);
     for (uint32_t i = 0; i < made && rc; i++)

@@ -9,6 +9,7 @@
 #include "proto/hash/sha256.h"
 #include "proto/job/jobcheck.h"
 #include "proto/job/stagespec.h"
+#include "proto/rpc/pbcopy.h"
 
 #define ELEMENT_DOMAIN "nui-array-v1"
 enum { UUID_BYTES = 16 };
@@ -155,6 +156,68 @@ Nui__Common__V1__Job *element_unpack (const Nui__Common__V1__Envelope *envelope,
         job = NULL;
     }
     return job;
+}
+
+/* ---- the same without a copy of what all of them share */
+
+static void *view_alloc (size_t count, size_t size)
+{
+    void *out = calloc (count ? count : 1, size);
+    if (!out)
+        abort ();
+    return out;
+}
+
+static Nui__Common__V1__Transfer **transfers_copy (Nui__Common__V1__Transfer *const *list,
+                                                   size_t count)
+{
+    Nui__Common__V1__Transfer **copy = view_alloc (count, sizeof (void *));
+    for (size_t i = 0; i < count; i++)
+        if (!(copy[i] = (Nui__Common__V1__Transfer *)pbcopy (&list[i]->base)))
+            abort ();
+    return copy;
+}
+
+static void transfers_free (Nui__Common__V1__Transfer **list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        nui__common__v1__transfer__free_unpacked (list[i], NULL);
+    free (list);
+}
+
+Nui__Common__V1__Job *element_view (const Nui__Common__V1__Job *array, uint32_t element,
+                                    struct err *err)
+{
+    Nui__Common__V1__Job *view = view_alloc (1, sizeof *view);
+    *view = *array;
+    view->components = view_alloc (view->n_components, sizeof *view->components);
+    for (size_t i = 0; i < view->n_components; i++) {
+        Nui__Common__V1__Component *c = view_alloc (1, sizeof *c);
+        *c = *array->components[i];
+        c->stage_in = transfers_copy (c->stage_in, c->n_stage_in);
+        c->stage_out = transfers_copy (c->stage_out, c->n_stage_out);
+        view->components[i] = c;
+    }
+    if (element_apply (view, element, err) == 0 && view->array_id.len)
+        return view;
+    view->uuid = (ProtobufCBinaryData){0, NULL};
+    element_view_free (view);
+    return NULL;
+}
+
+void element_view_free (Nui__Common__V1__Job *view)
+{
+    if (!view)
+        return;
+    for (size_t i = 0; i < view->n_components; i++) {
+        Nui__Common__V1__Component *c = view->components[i];
+        transfers_free (c->stage_in, c->n_stage_in);
+        transfers_free (c->stage_out, c->n_stage_out);
+        free (c);
+    }
+    free (view->components);
+    free (view->uuid.data);
+    free (view);
 }
 
 /* ---- ids */

@@ -32,6 +32,12 @@ int element_apply (Nui__Common__V1__Job *job, uint32_t element, struct err *err)
 /* The job that the envelope means, guarded as by jobcheck_unpack. NULL with err. */
 Nui__Common__V1__Job *element_unpack (const Nui__Common__V1__Envelope *envelope, struct err *err);
 
+/* The same of an array that stays as it is and outlives it: all but what differs from one to the other is the array's. NULL
+ * with err. Freed with element_view_free. */
+Nui__Common__V1__Job *element_view (const Nui__Common__V1__Job *array, uint32_t element,
+                                    struct err *err);
+void element_view_free (Nui__Common__V1__Job *view); /* NULL is a no-op */
+
 /* "grid.42", "grid.42[3]", "grid.42[3-7,20-60:10]". */
 struct element_id {
     char prefix[64];

@@ -49,7 +49,8 @@ enum {
     REPORT_S = 10,
     PAIRS = 4000,
     STALE_PERCENT = 10,
-    ARRAY = 10000
+    ARRAY = 10000,
+    ARRAY_SCRIPT = 100 << 10
 };
 
 #define CHECK(cond, text)                                                                          \
@@ -572,7 +573,8 @@ static Nui__Common__V1__Envelope *envelope (struct bench *b)
     Nui__Common__V1__Envelope *made = NULL;
     struct uuid uuid;
     struct err err = {0};
-    uint8_t body[2048];
+    static uint8_t body[ARRAY_SCRIPT + 2048];
+    static uint8_t script[ARRAY_SCRIPT];
     size_t len;
 
     uuid_make (&uuid);
@@ -602,6 +604,9 @@ static Nui__Common__V1__Envelope *envelope (struct bench *b)
         job.n_indexes = 1;
         job.indexes = ranges;
         job.array_limit = 1;
+        memset (script, '\n', sizeof script);
+        memcpy (script, "#!/bin/sh\ntrue\n", 15);
+        component[0].script = (ProtobufCBinaryData){sizeof script, script};
     }
     len = nui__common__v1__job__get_packed_size (&job);
     CHECK (len <= sizeof body, "the job is too large");
@@ -700,8 +705,11 @@ static void array_run (struct bench *b)
     b->array = true;
     submit.envelope = envelope (b);
     b->array = false;
+    double before = memory_mb (b);
     Nui__Meta__V1__SubmitReply *id = array_call (b, "Submit", &submit.base);
     envelope_free (submit.envelope);
+    printf ("array %-6s %9u %10.0f MB more, for a script of %d kB\n", "memory", ARRAY,
+            memory_mb (b) - before, ARRAY_SCRIPT >> 10);
     cancel.grid_job_id = id->grid_job_id;
     Nui__Meta__V1__CancelReply *done = array_call (b, "Cancel", &cancel.base);
     CHECK (done->count >= ARRAY - 1, "not all of the array were cancelled");

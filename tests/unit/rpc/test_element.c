@@ -93,6 +93,37 @@ static void one_of_an_array (void **state)
         nui__common__v1__job__free_unpacked (made[i], NULL);
 }
 
+/* A view says what a copy says, and what the array is stays as it was. */
+static void a_view_is_the_same (void **state)
+{
+    const IndexRange r[] = {range (0, 10, 5), range (12, 12, 0)};
+    int code;
+    struct err err = {0};
+    (void)state;
+    Envelope envelope = envelope_of (r, 2, 1 + 10);
+    Job *array = nui__common__v1__job__unpack (NULL, envelope.body.len, envelope.body.data);
+    Job *copy = meant (envelope, &code), *view = element_view (array, 1 + 10, &err);
+    assert_non_null (copy);
+    assert_non_null (view);
+    uint8_t a[1024], b[1024];
+    size_t len = nui__common__v1__job__get_packed_size (copy);
+    assert_true (len <= sizeof a);
+    assert_int_equal (nui__common__v1__job__get_packed_size (view), len);
+    nui__common__v1__job__pack (copy, a);
+    nui__common__v1__job__pack (view, b);
+    assert_memory_equal (a, b, len);
+    assert_ptr_equal (view->components[0]->name, array->components[0]->name);
+    element_view_free (view);
+    assert_string_equal (array->components[0]->stage_in[0]->path, "in/{index}");
+    assert_memory_equal (array->uuid.data, uuid, sizeof uuid);
+    assert_null (element_view (array, 1 + 11, &err));
+    assert_int_equal (err.code, ERR_DENIED);
+    assert_null (element_view (array, 0, &err));
+    assert_int_equal (err.code, ERR_INVALID);
+    nui__common__v1__job__free_unpacked (copy, NULL);
+    nui__common__v1__job__free_unpacked (array, NULL);
+}
+
 static void what_was_not_signed (void **state)
 {
     const IndexRange r[] = {range (0, 10, 5)};
@@ -198,8 +229,11 @@ static void ranges_as_text (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (one_of_an_array),      cmocka_unit_test (what_was_not_signed),
-        cmocka_unit_test (arrays_that_are_none), cmocka_unit_test (ids),
+        cmocka_unit_test (one_of_an_array),
+        cmocka_unit_test (a_view_is_the_same),
+        cmocka_unit_test (what_was_not_signed),
+        cmocka_unit_test (arrays_that_are_none),
+        cmocka_unit_test (ids),
         cmocka_unit_test (ranges_as_text),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
