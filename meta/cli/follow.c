@@ -8,6 +8,8 @@
 
 /* ---- watch */
 
+enum { WATCH_PATIENCE_S = 120 };
+
 struct watch {
     struct cli_context *ctx;
     Nui__Meta__V1__GridJobState state;
@@ -17,7 +19,12 @@ struct watch {
 
 static void watch_line (const Nui__Meta__V1__JobStatus *s, struct strbuf *line)
 {
-    strbuf_printf (line, "%-10s %-9s", s->grid_job_id, grid_state_name (s->state));
+    struct strbuf state = STRBUF_INIT;
+    grid_state_text (s, &state);
+    strbuf_printf (line, "%-10s %-9s", s->grid_job_id, strbuf_text (&state));
+    strbuf_free (&state);
+    for (size_t i = 0; s->array && i < s->array->n_sites; i++)
+        strbuf_printf (line, "%s%s", i ? "," : "  ", s->array->sites[i]);
     for (size_t i = 0; i < s->n_components; i++) {
         const Nui__Meta__V1__ComponentStatus *c = s->components[i];
         if (!c->site || !*c->site)
@@ -46,7 +53,10 @@ static void watch_record (struct watch *w, const Nui__Meta__V1__JobStatus *s, st
     };
     struct table *table = table_create (columns, sizeof columns / sizeof *columns);
     table_text (table, s->grid_job_id);
-    table_text (table, grid_state_name (s->state));
+    struct strbuf state = STRBUF_INIT;
+    grid_state_text (s, &state);
+    table_text (table, strbuf_text (&state));
+    strbuf_free (&state);
     table_time (table, s->start_us ? s->start_us : TIME_US_NONE);
     table_time (table, s->end_us ? s->end_us : TIME_US_NONE);
     table_text (table, s->reason ? s->reason->text : NULL);
@@ -100,12 +110,50 @@ int grid_watch (struct cli_context *ctx, const char *command, const char *grid_j
     return rc < 0 ? cli_fail (command, &err) : watch.code;
 }
 
+static bool array_over (const Nui__Meta__V1__JobStatus *s)
+{
+    for (size_t i = 0; i < s->array->n_counts; i++)
+        if (!grid_state_ended (s->array->counts[i]->state))
+            return false;
+    return true;
+}
+
+/* How many are in which state, when that changes: asked once a second, since thousands may change in one. */
+static int array_watch (struct cli_context *ctx, const char *command, char *id,
+                        Nui__Meta__V1__GridJobState *state_out)
+{
+    struct watch watch = {.ctx = ctx};
+    Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
+    struct err err;
+    bool over = false;
+    request.grid_job_id = id;
+    for (uint32_t silent = 0; !over && watch.code == CLI_OK;) {
+        ProtobufCMessage *reply = NULL;
+        err_clear (&err);
+        int rc = grid_call (ctx, "Status", &request.base, &reply, &err);
+        if (rc == 0) {
+            silent = 0;
+            watch_message (&watch, reply);
+            over = array_over ((Nui__Meta__V1__JobStatus *)reply);
+            protobuf_c_message_free_unpacked (reply, NULL);
+        } else if (rc != ERR_UNAVAILABLE || ++silent > WATCH_PATIENCE_S) {
+            watch.code = cli_fail (command, &err);
+        }
+        if (!over && watch.code == CLI_OK)
+            sleep (1);
+    }
+    free (watch.last);
+    *state_out = watch.state;
+    return watch.code;
+}
+
 static int watch_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct cli_operands operands;
     struct err err;
     int code;
-    char id[2 * QUANTITY_TEXT_MAX];
+    char id[1024];
+    bool array;
     if (!cli_options (ctx, NULL, 0, NULL, argc, argv, &operands, &code))
         return code;
     if (operands.count != 1)
@@ -114,7 +162,10 @@ static int watch_run (struct cli_context *ctx, int argc, char **argv)
         return err.code == ERR_INVALID ? cli_usage (argv[0], "%s", err.text)
                                        : cli_fail (argv[0], &err);
     Nui__Meta__V1__GridJobState state = NUI__META__V1__GRID_JOB_STATE__GRID_UNSET;
-    code = grid_watch (ctx, argv[0], id, &state);
+    code = grid_names_array (ctx, argv[0], id, &array);
+    if (code == CLI_OK)
+        code = (array ? array_watch (ctx, argv[0], id, &state)
+                      : grid_watch (ctx, argv[0], id, &state));
     if (code == CLI_OK && state != NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED)
         code = CLI_FAILED;
     return code;
@@ -127,7 +178,7 @@ const struct cli_command watch_command = {
     .run = watch_run,
     .help = "nui watch JOB",
     .text =
-        "One line for each change. Exit code 0 when the job completed, 1 when it ended otherwise.",
+        "One line for each change; of an array, or of some of it, how many are in which state. Exit code 0 when the job completed, 1 when it ended otherwise.",
 };
 
 /* ---- output */
@@ -231,6 +282,12 @@ static int output_all (struct cli_context *ctx, const char *command,
 {
     bool found = false;
     int code = CLI_OK;
+    if (status->array) {
+        struct err err;
+        err_set (&err, ERR_INVALID, "%s is an array: one of its jobs is needed, as in grid.42[3]",
+                 status->grid_job_id);
+        return cli_fail (command, &err);
+    }
     for (size_t i = 0; i < status->n_components && code == CLI_OK; i++) {
         const Nui__Meta__V1__ComponentStatus *c = status->components[i];
         if (component && strcmp (component, c->name))

@@ -180,6 +180,15 @@ const char *grid_state_name (Nui__Meta__V1__GridJobState state)
     return (unsigned)state < sizeof name / sizeof *name ? name[state] : name[0];
 }
 
+void grid_state_text (const Nui__Meta__V1__JobStatus *s, struct strbuf *out)
+{
+    for (size_t i = 0; s->array && i < s->array->n_counts; i++)
+        strbuf_printf (out, "%s%s:%u", i ? " " : "", grid_state_name (s->array->counts[i]->state),
+                       s->array->counts[i]->count);
+    if (!s->array)
+        strbuf_printf (out, "%s", grid_state_name (s->state));
+}
+
 const char *grid_part_state_name (Nui__Local__V1__JobState state)
 {
     static const char *const name[] = {"-",         "Queued", "Reserved",  "Starting", "Running",
@@ -212,4 +221,26 @@ int grid_job_id (struct cli_context *ctx, const char *text, char *out, size_t ca
     if ((size_t)snprintf (out, cap, "%s", text) >= cap)
         return err_set (err, ERR_LIMIT, "'%s' is too long for the id of a job", text);
     return 0;
+}
+
+int grid_names_array (struct cli_context *ctx, const char *command, const char *text,
+                      bool *array_out)
+{
+    Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
+    ProtobufCMessage *reply = NULL;
+    char id[1024];
+    struct err err;
+    err_clear (&err);
+    *array_out = false;
+    if (grid_job_id (ctx, text, id, sizeof id, &err) < 0)
+        return err.code == ERR_INVALID ? cli_usage (command, "%s", err.text)
+                                       : cli_fail (command, &err);
+    if (strncmp (id, "grid.", 5) != 0)
+        return CLI_OK;
+    request.grid_job_id = id;
+    if (grid_call (ctx, "Status", &request.base, &reply, &err) < 0)
+        return cli_fail (command, &err);
+    *array_out = ((Nui__Meta__V1__JobStatus *)reply)->array != NULL;
+    protobuf_c_message_free_unpacked (reply, NULL);
+    return CLI_OK;
 }

@@ -29,10 +29,17 @@ int grid_bound_set (struct cli_context *ctx, const char *command, Nui__Common__V
 
 const char *grid_state_name (Nui__Meta__V1__GridJobState state);   /* "Running" */
 const char *grid_part_state_name (Nui__Local__V1__JobState state); /* "Running" */
+/* "Running", of an array "Running:3 Queued:7". */
+void grid_state_text (const Nui__Meta__V1__JobStatus *s, struct strbuf *out);
 bool grid_state_ended (Nui__Meta__V1__GridJobState state);
 
 /* "grid.42", or "42" for it; checked. */
 int grid_job_id (struct cli_context *ctx, const char *text, char *out, size_t cap, struct err *err);
+
+/* Whether it is an array, or several of one: the metascheduler knows. A job of a site is none. CLI_OK, or what the command
+ * returns. */
+int grid_names_array (struct cli_context *ctx, const char *command, const char *text,
+                      bool *array_out);
 
 extern const struct cli_command submit_command;
 extern const struct cli_command estimate_command;

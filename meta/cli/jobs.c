@@ -88,21 +88,10 @@ static int32_t exit_of (const Nui__Meta__V1__JobStatus *s)
     return code;
 }
 
-/* "Running", of an array "Running:3 Queued:7". */
-static void state_cell (struct table *table, const Nui__Meta__V1__JobStatus *s)
-{
-    struct strbuf text = STRBUF_INIT;
-    for (size_t i = 0; s->array && i < s->array->n_counts; i++)
-        strbuf_printf (&text, "%s%s:%u", i ? " " : "", grid_state_name (s->array->counts[i]->state),
-                       s->array->counts[i]->count);
-    table_text (table, s->array ? strbuf_text (&text) : grid_state_name (s->state));
-    strbuf_free (&text);
-}
-
 static void jobs_row (struct table *table, const Nui__Meta__V1__JobStatus *s, time_us now,
                       struct jobs_sum *sum)
 {
-    struct strbuf sites = STRBUF_INIT;
+    struct strbuf sites = STRBUF_INIT, state = STRBUF_INIT;
     uint64_t procs = 0;
     for (size_t i = 0; i < s->n_components; i++) {
         if (*s->components[i]->site)
@@ -116,7 +105,9 @@ static void jobs_row (struct table *table, const Nui__Meta__V1__JobStatus *s, ti
     table_text (table, *s->name ? s->name : NULL);
     table_text (table, job_user_name (s->submitter));
     table_text (table, *s->account ? s->account : NULL);
-    state_cell (table, s);
+    grid_state_text (s, &state);
+    table_text (table, strbuf_text (&state));
+    strbuf_free (&state);
     table_text (table, sites.len ? strbuf_text (&sites) : NULL);
     if (procs)
         table_int (table, (int64_t)procs);

@@ -64,7 +64,10 @@ static int renew (struct cli_context *ctx, const char *id, duration_us length, s
                               &delegation, err);
     if (rc == 0)
         rc = call_renew (ctx, id, &delegation, &done, err);
-    if (rc == 0)
+    if (rc == 0 && done->count > 1)
+        printf ("%s: %u jobs may go on until %s\n", id, done->count,
+                time_format_iso (done->until_us, when));
+    else if (rc == 0)
         printf ("job %s may go on until %s\n", id, time_format_iso (done->until_us, when));
     free (delegation.data);
     if (shown)
@@ -86,7 +89,7 @@ static int renew_run (struct cli_context *ctx, int argc, char **argv)
     if (!operands.count)
         return cli_usage (argv[0], "at least one job is needed, as in nui renew grid.42");
     for (int i = 0; i < operands.count; i++) {
-        char id[2 * QUANTITY_TEXT_MAX];
+        char id[1024];
         if (grid_job_id (ctx, operands.item[i], id, sizeof id, &err) < 0)
             return cli_usage (argv[0], "%s", err.text);
         if (renew (ctx, id, given.length, &err) < 0)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "meta/cli/grid.h"
+#include "meta/cli/select.h"
 #include "proto/cli/transfers.h"
 
 struct restage_options {
@@ -81,6 +82,33 @@ static int restage (struct cli_context *ctx, const char *command,
     return rc != 0 ? cli_fail (command, &err) : refused ? CLI_FAILED : CLI_OK;
 }
 
+/* Of an array, or of some of it, each that has files left; most have none. */
+static int restage_array (struct cli_context *ctx, const char *command,
+                          const struct restage_options *given, const char *text,
+                          struct table *files)
+{
+    const struct select_args all = {0};
+    struct cli_operands one = {1, (char *[]){(char *)(uintptr_t)text}};
+    struct arena *arena = arena_create (0);
+    struct selection selection;
+    struct err err;
+    uint32_t before = table_row_count (files);
+    bool refused = false;
+    err_clear (&err);
+    int code = select_jobs (ctx, command, &all, &one, SELECT_EACH, true, arena, &selection);
+    for (uint32_t i = 0; code == CLI_OK && i < selection.count; i++) {
+        int rc = at_grid (ctx, command, given->list, selection.id[i], files, &refused, &err);
+        if (rc != 0 && rc != ERR_CONFLICT && rc != ERR_NOT_FOUND)
+            code = cli_fail (command, &err);
+    }
+    if (code == CLI_OK && !refused && table_row_count (files) == before) {
+        err_set (&err, ERR_CONFLICT, "no file of %s has failed to be taken away", text);
+        code = cli_fail (command, &err);
+    }
+    arena_destroy (arena);
+    return code == CLI_OK && refused ? CLI_FAILED : code;
+}
+
 static int restage_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct restage_options given = {0};
@@ -92,7 +120,11 @@ static int restage_run (struct cli_context *ctx, int argc, char **argv)
         return cli_usage (argv[0], "at least one job is needed, as in nui restage grid.42");
     struct table *files = transfers_table ();
     for (int i = 0; i < operands.count; i++) {
-        code = restage (ctx, argv[0], &given, operands.item[i], files);
+        bool array = false;
+        code = given.site ? CLI_OK : grid_names_array (ctx, argv[0], operands.item[i], &array);
+        if (code == CLI_OK)
+            code =
+                (array ? restage_array : restage) (ctx, argv[0], &given, operands.item[i], files);
         all = all == CLI_OK ? code : all;
     }
     code = table_row_count (files) || cli_format (ctx) != CLI_TABLE ? table_print (files, ctx)

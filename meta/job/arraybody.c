@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "meta/job/job.h"
 #include "proto/job/element.h"
 #include "proto/job/jobcheck.h"
 
@@ -98,4 +99,23 @@ void arraybody_envelope_free (const struct arraybody *body, EnvelopeMessage *env
     if (envelope && envelope->delegation.data != body->envelope->delegation.data)
         free (envelope->delegation.data);
     free (envelope);
+}
+
+void arraybody_renew (struct metad *metad, struct arraybody *body,
+                      const ProtobufCBinaryData *delegation)
+{
+    uint8_t *data = malloc (delegation->len + 1), *old = body->envelope->delegation.data;
+    if (!data)
+        abort ();
+    memcpy (data, delegation->data, delegation->len);
+    for (struct gridjob *job = metad->jobs, *next; job; job = next) {
+        next = job->hh.next;
+        if (job->body != body)
+            continue;
+        if (job->envelope->delegation.data != old)
+            free (job->envelope->delegation.data);
+        job->envelope->delegation = (ProtobufCBinaryData){delegation->len, data};
+    }
+    free (old);
+    body->envelope->delegation = (ProtobufCBinaryData){delegation->len, data};
 }

@@ -25,6 +25,9 @@ bool arraybody_is_of (const struct arraybody *body, const EnvelopeMessage *envel
 EnvelopeMessage *arraybody_envelope (const struct arraybody *body, uint32_t element,
                                      const ProtobufCBinaryData *delegation);
 JobMessage *arraybody_job (const struct arraybody *body, uint32_t element, struct err *err);
+/* The array's delegation becomes this one, for all of it that are in memory. */
+void arraybody_renew (struct metad *metad, struct arraybody *body,
+                      const ProtobufCBinaryData *delegation);
 void arraybody_envelope_free (const struct arraybody *body, EnvelopeMessage *envelope);
 
 #endif

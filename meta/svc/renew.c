@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "meta/lead/forward.h"
+#include "meta/svc/array.h"
 #include "meta/svc/handlers.h"
 #include "meta/lead/lead.h"
 #include "meta/job/peers.h"
@@ -206,14 +207,116 @@ static void renew (struct gridjob *job, const ProtobufCBinaryData *delegation, b
     reply.envelope = job->envelope;
     reply.metascheduler = (char *)principal_uri (tlsid_self (metad->id), uri);
     reply.until_us = job_expires (job);
+    reply.count = 1;
     rpccall_reply (call, &reply.base);
+}
+
+/* --- of an array ------------------------------------------------------------------------------ */
+
+/* What was signed is the array: leave for all of it is kept once, where the array is. */
+static int whole_install (struct gridjob *job, EnvelopeMessage *fresh, struct err *err)
+{
+    struct arena *arena = arena_create (0);
+    size_t len = nui__common__v1__envelope__get_packed_size (fresh);
+    uint8_t *bytes = arena_alloc (arena, len);
+    nui__common__v1__envelope__pack (fresh, bytes);
+    int rc = metastore_job_envelope_put (job->metad->store, job->array,
+                                         &(struct metastore_blob){bytes, len}, err);
+    arena_destroy (arena);
+    if (rc == 0)
+        arraybody_renew (job->metad, job->body, &fresh->delegation);
+    return rc;
+}
+
+/* One that has a record of its own, or a row that others of the group have, is written. */
+static int element_renewed (struct gridjob *job, const ProtobufCBinaryData *delegation, bool whole,
+                            struct err *err)
+{
+    int rc = job_led_here (job, err);
+    if (rc == 0 && !whole) {
+        EnvelopeMessage *fresh = job_envelope_with (job, delegation);
+        rc = install (job, fresh, err);
+        if (rc)
+            job_envelope_free (job, fresh);
+    } else if (rc == 0 && job->record) {
+        job->record->expires = job_expires (job);
+        rc = job_save (job, true, err);
+    }
+    if (rc == 0)
+        job->renew_untold = true;
+    return rc;
+}
+
+/* Those of it that have not ended. */
+static uint32_t array_live (struct metad *metad, const struct element_id *id, struct arena *arena,
+                            struct gridjob ***out, struct err *err)
+{
+    struct element_row *row = NULL;
+    uint32_t count = 0, live = 0;
+    if (array_named (metad, id, arena, &row, &count, err))
+        return 0;
+    *out = arena_array (arena, count + 1u, sizeof **out);
+    for (uint32_t i = 0; i < count; i++) {
+        struct gridjob *job = job_live (metad, row[i].number);
+        if (job && !job_ended (job))
+            (*out)[live++] = job;
+    }
+    if (!live)
+        err_set (err, ERR_CONFLICT, "all of it has ended");
+    return live;
+}
+
+static int array_install (struct gridjob **job, uint32_t count, const struct element_id *id,
+                          const ProtobufCBinaryData *delegation, struct err *err)
+{
+    bool whole = !id->range_count && !job[0]->metad->peers && job[0]->body;
+    EnvelopeMessage *fresh = job_envelope_with (job[0], delegation);
+    int rc = check (job[0], fresh, err);
+    if (rc == 0 && whole)
+        rc = whole_install (job[0], fresh, err);
+    job_envelope_free (job[0], fresh);
+    for (uint32_t i = 0; i < count && rc == 0; i++)
+        rc = element_renewed (job[i], delegation, whole, err);
+    return rc;
+}
+
+static void array_renew (struct metad *metad, struct rpccall *call, const struct element_id *id,
+                         const ProtobufCBinaryData *delegation)
+{
+    Nui__Meta__V1__RenewReply reply = NUI__META__V1__RENEW_REPLY__INIT;
+    struct arena *arena = arena_create (0);
+    struct gridjob **job = NULL;
+    char uri[PRINCIPAL_URI_MAX];
+    struct err err;
+    err_clear (&err);
+    uint32_t count = array_live (metad, id, arena, &job, &err);
+    if (!count || (delegation->len && array_install (job, count, id, delegation, &err))) {
+        rpccall_fail (call, &err);
+        arena_destroy (arena);
+        return;
+    }
+    if (delegation->len) {
+        log_event (metad->log, LOG_LEVEL_INFO, "submit", "renewed", "job=grid.%llu of=%u",
+                   (unsigned long long)id->number, count);
+        tell_soon (metad, 0);
+    }
+    reply.envelope = job[0]->envelope;
+    reply.metascheduler = (char *)principal_uri (tlsid_self (metad->id), uri);
+    reply.until_us = job_expires (job[0]);
+    reply.count = count;
+    rpccall_reply (call, &reply.base);
+    arena_destroy (arena);
 }
 
 void on_renew (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
     const Nui__Meta__V1__RenewRequest *request = (const Nui__Meta__V1__RenewRequest *)message;
-    struct gridjob *job = job_of_request (self, call, request->grid_job_id);
-    if (job)
+    struct element_id id;
+    bool array;
+    struct gridjob *job = job_or_array (self, call, request->grid_job_id, &id, &array);
+    if (job && array)
+        array_renew (self, call, &id, &request->delegation);
+    else if (job)
         renew (job, &request->delegation, false, call);
 }
 

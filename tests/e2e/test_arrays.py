@@ -1,7 +1,10 @@
 """Arrays are one thing: one signature, one id, one line, spread over the sites, with one limit for the whole grid."""
 import json
+import re
 import sqlite3
+import subprocess
 from contextlib import closing
+from pathlib import Path
 
 from fixture import GridCase, main, wait_for
 
@@ -54,7 +57,7 @@ class Arrays(GridCase):
         self.assertEqual(one["job"]["job_id"], f"{number}[9]")
         self.assertEqual(one["job"]["state"], "Completed")
         self.assertIn("no such index", self.nui("alice", "status", f"{number}[5-8]", code=5).stderr)
-        self.assertIn(f"one of its jobs is needed, as in {number}[0]", self.nui("alice", "watch", number, code=1).stderr)
+        self.assertIn("one of its jobs is needed", self.nui("alice", "output", number, code=1).stderr)
         self.nui("bob", "status", number, code=5)
         # one signature
         with closing(sqlite3.connect(f"file:{self.grid.layout.state}/meta/meta.sqlite?mode=ro", uri=True)) as db:
@@ -71,6 +74,21 @@ class Arrays(GridCase):
         ident = self.nui("alice", "submit", "-A", "phys", "-t", "1:00", "--array", "3-7:2", "--save", home, script).stdout.split()[0]
         number = ident.split("[")[0]
         self.assertEqual([(home / f"{number}[{i}].out").read_text() for i in (3, 5, 7)], ["3\n", "5\n", "7\n"])
+
+    def test_one_script_in_memory(self):
+        """2,000 jobs of a script of 100 kB: not one of it has a copy."""
+        def memory():
+            text = (Path("/proc") / str(self.grid.daemons["meta"].pid()) / "status").read_text()
+            return int(re.search(r"VmRSS:\s+(\d+)", text).group(1)) >> 10
+        script = self.write("large.sh", "#!/bin/sh\n" + 10000 * "#23456789\n")
+        before = memory()
+        ident = self.submit_array("1-2000%1", "--hold", script=script)
+        self.assertLess(memory() - before, 150)
+        self.restart_meta()
+        self.assertEqual(sum(self.array(ident).values()), 2000)
+        self.assertLess(memory() - before, 150)
+        self.nui("alice", "cancel", ident.split("[")[0])
+        self.wait_over(ident)
 
     def test_a_limit_for_the_grid(self):
         """%3: never more than three are with sites, wherever; the next come as those end."""
@@ -103,6 +121,37 @@ class Arrays(GridCase):
         self.assertEqual(self.array(ident), {"Completed": 2, "Pending": 2})
         self.nui("alice", "releasehold", "-u", number)
         self.assertEqual(self.wait_over(ident), {"Completed": 4})
+
+    def test_watched_and_renewed(self):
+        """By range: one line whenever another number is in a state; leave for all of it by one signature."""
+        script = self.gated_script("watched")
+        ident = self.submit_array("1-4%2", "--valid", "+1:00:00", script=script)
+        number = ident.split("[")[0]
+        wait_for("two to run", lambda: self.array(ident).get("Running") == 2, 60)
+        self.nui("alice", "sethold", "-u", f"{number}[4]")
+        watch = subprocess.Popen([self.grid.programs["nui"], "watch", f"{number}[1-3]"], stdout=subprocess.PIPE, text=True,
+                                 env=self.grid.environment("alice"))
+        try:
+            self.assertRegex(watch.stdout.readline(), r"^grid\.\d+\[1-3\] Pending:1 Running:2  ")
+            self.assertIn(f"{number}: 4 jobs may go on until", self.nui("alice", "renew", number, "--for", "2:00:00").stdout)
+            self.assertIn("for longer than that already", self.nui("alice", "renew", f"{number}[2-4]", "--for", "1:30:00",
+                                                                    code=1).stderr)
+            self.assertIn("3 jobs may go on", self.nui("alice", "renew", f"{number}[2-4]", "--for", "3:00:00").stdout)
+            self.nui("bob", "renew", number, code=5)
+            self.open_gate("watched")
+            lines = watch.communicate(timeout=120)[0].split("\n")
+            self.assertEqual(watch.returncode, 0)
+            self.assertIn("Completed:3", lines[-2])
+        finally:
+            watch.kill()
+            watch.wait(60)
+        self.restart_meta()  # what was renewed is so after a restart
+        self.assertIn("for longer than that already", self.nui("alice", "renew", f"{number}[4]", "--for", "2:30:00", code=1).stderr)
+        self.nui("alice", "cancel", f"{number}[4]")
+        self.wait_over(ident)
+        self.assertIn("all of it has ended", self.nui("alice", "renew", number, code=1).stderr)
+        self.nui("alice", "watch", number, code=1)
+        self.assertIn("no file of", self.nui("alice", "restage", f"{number}[1-4]", code=1).stderr)
 
     def test_waited_for(self):
         """By all of it: also by those that wait when nothing of it runs."""
