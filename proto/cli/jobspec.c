@@ -168,10 +168,12 @@ SETTER (set_list)
     return list->count ? 0 : list_split (spec, list, key->name, value, false, err);
 }
 
+/* Behind its source: see stage_build. */
 SETTER (set_one_more)
 {
     (void)key;
-    return jobspec_list_add (spec, slot, arena_strdup (spec->arena, value), err);
+    return jobspec_list_add (spec, slot,
+                             arena_printf (spec->arena, "%c%s", '0' + spec->source, value), err);
 }
 
 int jobspec_env_set (struct jobspec *spec, struct part *part, const char *value, struct err *err)

@@ -219,16 +219,17 @@ static int env_build (struct jobspec *spec, const struct part *part, Nui__Common
     return 0;
 }
 
-static bool target_known (const Nui__Common__V1__Component *c, const char *path)
+/* What another source (a script's directives) names again was given before; in one source that is an error. */
+static bool target_known (const Nui__Common__V1__Component *c, const char *from, char source,
+                          const char *path)
 {
     for (size_t i = 0; i < c->n_stage_in; i++)
-        if (!strcmp (c->stage_in[i]->path, path))
+        if (from[i] != source && !strcmp (c->stage_in[i]->path, path))
             return true;
     return false;
 }
 
-/* The component's own files, else those of all. What another source names again was given before.
- */
+/* The component's own files, else those of all. */
 static int stage_build (struct jobspec *spec, const struct part *part,
                         Nui__Common__V1__Component *c, struct err *err)
 {
@@ -237,15 +238,18 @@ static int stage_build (struct jobspec *spec, const struct part *part,
     const struct text_list *out = part->stage_out.count ? &part->stage_out : &d->stage_out;
     c->stage_in = arena_array (spec->arena, in->count + 1, sizeof *c->stage_in);
     c->stage_out = arena_array (spec->arena, out->count + 1, sizeof *c->stage_out);
+    char *from = arena_alloc (spec->arena, in->count + 1);
     for (size_t i = 0; i < in->count; i++) {
-        Nui__Common__V1__Transfer *t = stageoption_in (in->item[i], spec->arena, err);
+        Nui__Common__V1__Transfer *t = stageoption_in (in->item[i] + 1, spec->arena, err);
         if (!t)
             return err->code;
-        if (!target_known (c, t->path))
-            c->stage_in[c->n_stage_in++] = t;
+        if (target_known (c, from, in->item[i][0], t->path))
+            continue;
+        from[c->n_stage_in] = in->item[i][0];
+        c->stage_in[c->n_stage_in++] = t;
     }
     for (size_t i = 0; i < out->count; i++) {
-        Nui__Common__V1__Transfer *t = stageoption_out (out->item[i], spec->arena, err);
+        Nui__Common__V1__Transfer *t = stageoption_out (out->item[i] + 1, spec->arena, err);
         if (!t)
             return err->code;
         c->stage_out[c->n_stage_out++] = t;

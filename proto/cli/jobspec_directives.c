@@ -233,6 +233,7 @@ int jobspec_resources (struct jobspec *spec, const char *list, FILE *note, struc
 
 int jobspec_directives (struct jobspec *spec, FILE *note, struct err *err)
 {
+    spec->source = 2;
     struct err local;
     err = err ? err : &local;
     const char *path = spec->defaults.script_path;

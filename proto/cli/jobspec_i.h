@@ -48,6 +48,7 @@ struct jobspec {
     uint32_t component_count;
     bool components_closed; /* an earlier source gave the list: later ones don't add to it */
     struct text_list args;
+    char source; /* of what is set now: the command line, then 1 JSON, then 2 directives */
 };
 
 /* One of which nothing is said yet. */

@@ -96,6 +96,7 @@ static int json_args (struct jobspec *spec, json_t *list, struct err *err)
 
 int jobspec_json (struct jobspec *spec, const char *path, struct err *err)
 {
+    spec->source = 1;
     struct err local;
     err = err ? err : &local;
     char *data;

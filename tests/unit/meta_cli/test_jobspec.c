@@ -544,6 +544,7 @@ static void bad_files_are_refused (void **state)
         {"stage-in", "https://h/x=y,sha256=12", "--stage-in"},
         {"stage-in", "https://h/x=y,bytes=many", "--stage-in"},
         {"stage-in", "https://h/x=before/deeper", "two files"},
+        {"stage-in", "https://h/x=before", "two files"},
         {"stage-out", "out", "PATH=URL"},
         {"stage-out", "out=https://h/there", "two files"},
     };
