@@ -46,6 +46,29 @@ static const char *silent_site (const struct gridjob *job)
     return NULL;
 }
 
+/* One that has a part of a live job and is in the configuration no more: nothing is heard of it, and nothing said to it. */
+static const char *gone_site (const struct gridjob *job)
+{
+    for (uint32_t p = 0; p < job->part_count && !job_ended (job); p++)
+        if (job->part[p].site[0] && !site_find (job->metad, job->part[p].site) &&
+            !info_ended (job->part[p].info))
+            return job->part[p].site;
+    return NULL;
+}
+
+static Nui__Common__V1__Reason *gone_reason (const struct gridjob *job, const char *site,
+                                             struct arena *arena)
+{
+    return reason_message (
+        "SiteGone",
+        arena_printf (
+            arena,
+            "site %s is in the grid's configuration no more: what it has of the job goes "
+            "on there and is charged, unheard of here; %s when the site is back",
+            site, job->cancel_wanted ? "it is cancelled" : "its end is told, or it is cancelled,"),
+        arena);
+}
+
 char *job_array_id (const struct gridjob *job, struct arena *arena)
 {
     struct strbuf text = STRBUF_INIT;
@@ -65,7 +88,7 @@ Nui__Meta__V1__JobStatus *job_status (struct gridjob *job, struct arena *arena)
 {
     Nui__Meta__V1__JobStatus *status = arena_new (arena, Nui__Meta__V1__JobStatus);
     nui__meta__v1__job_status__init (status);
-    const char *silent = silent_site (job);
+    const char *silent = silent_site (job), *gone = gone_site (job);
     status->grid_job_id = job->id;
     status->state = job_state (job);
     if (job->lead && !job_over (job) && !peers_lead (job->metad))
@@ -76,6 +99,8 @@ Nui__Meta__V1__JobStatus *job_status (struct gridjob *job, struct arena *arena)
     else if (job_untold (job))
         status->reason =
             reason_message ("Ending", "its end is being made known to the group", arena);
+    else if (gone)
+        status->reason = gone_reason (job, gone, arena);
     else if (silent && loss_reported (job, silent))
         status->reason = reason_message (
             LOSS_CODE,

@@ -368,7 +368,8 @@ static int unpaid (const struct coalloc_reason *why, struct err *err)
                : err_set (err, ERR_CONFLICT, "%s", why->text);
 }
 
-static void group_funds (struct asking *asking, bool funded, credit_micro total, const char *why)
+static void group_funds (struct asking *asking, bool funded, credit_micro total,
+                         const struct coalloc_reason *why)
 {
     struct err err;
     char price[QUANTITY_TEXT_MAX];
@@ -376,8 +377,11 @@ static void group_funds (struct asking *asking, bool funded, credit_micro total,
         accept_job (asking);
         return;
     }
-    err_set (&err, ERR_FUNDS, "insufficient funds for %s credits: %s", credit_format (total, price),
-             why);
+    if (strcmp (why->code, "InsufficientFunds") == 0 && total)
+        err_set (&err, ERR_FUNDS, "insufficient funds for %s credits: %s",
+                 credit_format (total, price), why->text);
+    else
+        unpaid (why, &err);
     submit_refuse (asking, &err);
 }
 
@@ -394,10 +398,10 @@ static void group_quoted (void *arg, const struct rpc_result *result)
         return;
     }
     const Nui__Bank__V1__QuoteReply *reply = (const Nui__Bank__V1__QuoteReply *)result->reply;
-    struct coalloc_reason reason;
+    struct coalloc_reason reason = {"", ""};
     if (!reply->funded)
         funding_text (reply, &reason);
-    group_funds (asking, reply->funded, reply->total_micro, reply->funded ? "" : reason.text);
+    group_funds (asking, reply->funded, reply->total_micro, &reason);
 }
 
 static const struct survey_offer *cheapest (const struct survey *survey, uint32_t part)
@@ -520,7 +524,7 @@ static void submit_surveyed (void *arg, struct survey *survey)
     if (answers_check (asking, &err))
         submit_refuse (asking, &err);
     else if (survey->group_quoted)
-        group_funds (asking, survey->group_funded, survey->group_price, survey->bank.text);
+        group_funds (asking, survey->group_funded, survey->group_price, &survey->bank);
     else if (asking->job->n_components > 1 && survey->priced)
         group_quote (asking);
     else
