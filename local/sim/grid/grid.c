@@ -63,13 +63,13 @@ static const struct conf_param params[] = {
      .offset = offsetof (struct grid, moves.gain),
      .min = 1,
      .max = 366 * 86400 * US_PER_S,
-     .initial = "60"},
+     .initial = "5:00"},
     {.name = "MOVESHARE",
      .type = CONF_PPM,
      .offset = offsetof (struct grid, moves.share_ppm),
      .min = 0,
      .max = 1000000,
-     .initial = "0.25"},
+     .initial = "0.20"},
     {.name = NULL},
 };
 
