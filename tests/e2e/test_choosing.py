@@ -352,6 +352,29 @@ class Choosing(GridCase):
         return (next(r for r in rows if r["licence"] == name),
                 json.loads(self.nui(who, "licences", name, "--json").stdout))
 
+    def test_an_array_of_licences(self):
+        """As many of it run as there are licences; a cancel of all of it, by filter or by id, gives all back, also after a kill -9."""
+        self.addCleanup(self.open_gate, "licensed")
+        script = self.gated_script("licensed")
+
+        def states(number):
+            both = json.loads(self.nui("alice", "status", number, "--json").stdout)
+            return {row["state"]: row["count"] for row in both["array"]}
+        for cancel in (lambda number: ["--name", "licensed"], lambda number: [number]):
+            ident = self.nui("alice", "submit", "-A", "phys", "-t", "10:00", "--max-cost", 10000, "--name", "licensed", "-L",
+                             "matlab:2", "--array", "1-6", script).stdout.strip()
+            number = ident.split("[")[0]
+            wait_for("two to run", lambda: states(number).get("Running") == 2, 60)
+            wait_for("the licences to be in use", lambda: self.licence()[0]["in_use"] == 4, 60)
+            self.assertEqual(self.licence()[0]["free"], 1)
+            self.nui("alice", "cancel", *cancel(number))
+            self.restart_meta()
+            wait_for("all of it to be over", lambda: states(number) == {"Cancelled": 6}, 60)
+            wait_for("all licences to be back", lambda: self.licence()[0]["free"] == 5, 60)
+            self.assertEqual(self.licence()[0]["in_use"], 0)
+        self.settled()
+        self.assert_books_close()
+
     def test_licences_through_time(self):
         """Three of five are taken for ten minutes: a job that needs three has the slot after that, one that
         needs two begins at once; that holds through kill -9; and what is given back early is used early."""
