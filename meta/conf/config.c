@@ -160,7 +160,7 @@ static const struct conf_param params[] = {
     DURATION ("PREPARETIMEOUT", policy.prepare_timeout, US_PER_S, 3600 * US_PER_S, "10"),
     DURATION ("HORIZON", horizon, 60 * US_PER_S, 366 * 86400 * US_PER_S, "30:00:00:00"),
     DURATION ("MOVEINTERVAL", move_interval, 0, 86400 * US_PER_S, "5:00"),
-    DURATION ("MOVEGAIN", move_gain, US_PER_S, 366 * 86400 * US_PER_S, "5:00"),
+    DURATION ("MOVEGAIN", move_gain, US_PER_S, 366 * 86400 * US_PER_S, "1:00"),
     DURATION ("SITELOSTTIME", site_lost, 15 * US_PER_S, 366 * 86400 * US_PER_S, "1:00:00"),
     {.name = "NOTIFICATIONURL",
      .type = CONF_STRING,

@@ -38,7 +38,7 @@ static void defaults_and_values (void **state)
     assert_int_equal (config->policy.tries_max, 20);
     assert_int_equal (config->horizon, 30 * 86400 * US_PER_S);
     assert_int_equal (config->move_interval, 300 * US_PER_S);
-    assert_int_equal (config->move_gain, 300 * US_PER_S);
+    assert_int_equal (config->move_gain, 60 * US_PER_S);
     assert_int_equal (config->move_share, 20);
     metad_config_destroy (config);
     conf_destroy (conf);

@@ -133,6 +133,8 @@ static void test_moved (void **state)
     log_put ("a.swf", 8, a, 4);
     log_put ("b.swf", 4, b, 2);
     struct grid *grid = grid_of (TWO_SITES);
+    assert_int_equal (grid->moves.gain, 60 * US_PER_S); /* as in test_config of nui-meta */
+    assert_int_equal (grid->moves.share_ppm, 200000);
     struct grid_run placed = run_of (grid, GRID_PLACED, 0, NULL);
     struct grid_run moved = run_of (grid, GRID_MOVED, 0, NULL);
     assert_int_equal (grid->job[2].job->number, 2);
