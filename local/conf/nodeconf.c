@@ -149,6 +149,8 @@ static const struct conf_param nodeconf_attrs[] = {
     CONF_TOLD ("CHARGERATE", "what a node costs is in the bank's rate cards"),
     CONF_TOLD ("LOGLEVEL", "LOGLEVEL is the daemon's"),
     CONF_TOLD ("RMLIST", "there is one resource manager"),
+    CONF_TOLD ("MAXPROC", "PROCS says how many processors of a node may be given out"),
+    CONF_TOLD ("RESOURCES", "PROCS, MEM, SWAP, DISK and GRES say what a node has"),
     CONF_TOLD ("RACKID", "TOPOLOGYFILE says which nodes are near each other"),
     {.name = NULL},
 };

@@ -461,6 +461,17 @@ static bool has_own_index (const char *key)
            strcmp (key, "RESERVATIONDEPTH") == 0 || strcmp (key, "RESERVATIONQOSLIST") == 0;
 }
 
+/* Is KEY said without a partition, too? */
+static bool is_for_all (const struct conf *conf, const char *key)
+{
+    for (uint32_t i = 0; i < conf_entry_count (conf); i++) {
+        const struct conf_entry *e = conf_entry (conf, i);
+        if (strcasecmp (e->key, key) == 0 && (!e->index || strcmp (e->index, "0") == 0))
+            return true;
+    }
+    return false;
+}
+
 /* KEY[0] is KEY; KEY[1] would be for one partition, which we do not have. */
 static void partitions_check (struct conf *conf)
 {
@@ -473,7 +484,12 @@ static void partitions_check (struct conf *conf)
         if (!in_table (policy_file_params, e->key) && !in_table (policy_params, e->key))
             continue;
         struct conf_value value = {.conf = conf, .key = e->key, .index = e->index, .line = e->line};
-        if (conf_is_partial (conf))
+        if (conf_is_partial (conf) && is_for_all (conf, e->key)) {
+            conf_note_add (
+                &value,
+                "a value for one partition is not available: what is said for all of them counts");
+            conf_drop (conf, i);
+        } else if (conf_is_partial (conf))
             conf_note_add (&value,
                            "a value for one partition is not available: taken for all of them");
         else
@@ -505,6 +521,36 @@ static int threshold_read (const struct policy_file *f, struct policy *p, const 
     return 0;
 }
 
+/* Of Maui's file: a target of 0 with FSPOLICY's % is no target; in a file of Nui's own it is refused. */
+static void no_ratio_tell (struct conf *conf, struct policy *p)
+{
+    static const char *const keys[CRED_KINDS] = {[CRED_USER] = "USERCFG",
+                                                 [CRED_GROUP] = "GROUPCFG",
+                                                 [CRED_ACCOUNT] = "ACCOUNTCFG",
+                                                 [CRED_CLASS] = "CLASSCFG",
+                                                 [CRED_QOS] = "QOSCFG"};
+    for (int k = 0; k < CRED_KINDS; k++)
+        for (uint32_t i = 0; i < p->cred_count[k]; i++) {
+            struct policy_cred *c = &p->cred[k][i];
+            if (c->fs_target_type == FS_TARGET_NONE || c->fs_target > 0)
+                continue;
+            const char *name = cred_name (p->names, (enum cred_kind)k, c->id);
+            struct conf_value place = {
+                .conf = conf, .key = keys[k], .index = name, .attr = "FSTARGET"};
+            for (uint32_t e = conf_entry_count (conf); e-- > 0 && !place.line;)
+                if (strcasecmp (conf_entry (conf, e)->key, keys[k]) == 0 &&
+                    conf_entry (conf, e)->index &&
+                    strcasecmp (conf_entry (conf, e)->index, name) == 0 &&
+                    strcasestr (conf_entry (conf, e)->value, "FSTARGET"))
+                    place.line = conf_entry (conf, e)->line;
+            c->fs_target_type = FS_TARGET_NONE;
+            c->set &= ~(unsigned)CRED_SET_FSTARGET;
+            conf_note_add (
+                &place,
+                "0 is no target where FSPOLICY asks for a ratio: it neither helps nor hinders");
+        }
+}
+
 int policy_conf_read (struct conf *conf, struct cred_names *names, struct policy **policy_out,
                       struct err *err)
 {
@@ -520,6 +566,8 @@ int policy_conf_read (struct conf *conf, struct cred_names *names, struct policy
     policy_standing_end (file.standing, conf_name (conf), &step[2]);
     threshold_read (&file, p, conf_name (conf), &step[3]);
     int rc = conf_faults_take (conf, step, sizeof step / sizeof step[0], err);
+    if (rc == 0 && conf_is_partial (conf) && p->fs_ratio)
+        no_ratio_tell (conf, p);
     if (rc == 0 && policy_seal (p, err) != 0)
         rc = err_prefix (err, "%s", conf_name (conf));
     if (rc == 0)

@@ -196,7 +196,10 @@ static int amount_parse (enum limit_kind kind, const char *text, int64_t *out, s
 {
     duration_us d;
     int rc;
-    if (strcmp (text, "-1") == 0 || strcasecmp (text, "UNLIMITED") == 0) {
+    static const char *const none[] = {"-1", "UNLIMITED", "INFINITY", "NOLIMIT"};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        if (strcasecmp (text, none[i]) != 0)
+            continue;
         *out = LIMIT_UNLIMITED;
         return 0;
     }
@@ -664,6 +667,10 @@ int policy_set_qos_parameter (void *target, const struct conf_value *value, stru
         row ("MAXWCPER" what, function)
 /* The guide's own example has MAXPROCS. */
 #define PLURALS CROSS ("MAXJOBS", set_max), CROSS ("MAXPROCS", set_max), CROSS ("MAXNODES", set_max)
+static const char per_job[] =
+    "a job's size is bounded by its class (CLASSCFG[x] MAX.PROC, MAX.NODE, MAX.PS, MAX.WCLIMIT) and "
+    "by SYSTEMMAXPROCPERJOB and its kin, not by whose it is";
+
 #define COMMON_ATTRS                                                                               \
     PLURALS, PER ("USER"), PER ("GROUP"), PER ("ACCOUNT"), PER ("CLASS"), PER ("QOS"),             \
         ATTR ("PRIORITY", set_priority), ATTR ("FSTARGET", set_fs_target),                         \
@@ -685,12 +692,18 @@ int policy_set_qos_parameter (void *target, const struct conf_value *value, stru
         TOLD ("CHARGERATE", "what a job costs is in the bank's rate cards"),                       \
         TOLD ("MAXJOBQUEUED",                                                                      \
               "MAXIJOB bounds the jobs that are looked at, others wait behind them"),              \
+        TOLD ("MAXPROCPERJOB", per_job), TOLD ("MAXNODEPERJOB", per_job),                          \
+        TOLD ("MAXPSPERJOB", per_job), TOLD ("MAXWCPERJOB", per_job),                              \
         TOLD ("MAXSUBMITJOBS",                                                                     \
               "MAXIJOB bounds the jobs that are looked at, others wait behind them")
 
 const struct conf_param policy_user_attrs[] = {COMMON_ATTRS, {0}};
 
 const struct conf_param policy_class_attrs[] = {
+    GUARD ("MAXPROCPERJOB", policy_set_class_per_job), /* of others they are told */
+    GUARD ("MAXNODEPERJOB", policy_set_class_per_job),
+    GUARD ("MAXPSPERJOB", policy_set_class_per_job),
+    GUARD ("MAXWCPERJOB", policy_set_class_per_job),
     COMMON_ATTRS,
     ATTR ("HOSTLIST", policy_set_class_text),
     GUARD ("MAX.PROC", policy_set_class_count),

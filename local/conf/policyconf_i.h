@@ -70,6 +70,7 @@ int policy_set_pdef (void *target, const struct conf_value *value, struct err *e
 int policy_set_system_plist (void *target, const struct conf_value *value, struct err *err);
 int policy_set_class_wall (void *target, const struct conf_value *value, struct err *err);
 int policy_set_class_count (void *target, const struct conf_value *value, struct err *err);
+int policy_set_class_per_job (void *target, const struct conf_value *value, struct err *err);
 int policy_set_class_text (void *target, const struct conf_value *value, struct err *err);
 int policy_set_class_access (void *target, const struct conf_value *value, struct err *err);
 int policy_set_class_people (void *target, const struct conf_value *value, struct err *err);

@@ -7,6 +7,7 @@
 #include "local/conf/policyconf_i.h"
 #include "local/core/types.h"
 #include "proto/base/strbuf.h"
+#include "proto/base/text.h"
 
 static struct policy *policy_of (void *target)
 {
@@ -58,10 +59,11 @@ int policy_set_node_availability (void *target, const struct conf_value *value, 
     struct policy *p = policy_of (target);
 
     p->node_availability_said = true;
-    for (uint32_t i = 0; i < value->word_count; i++) {
+    for (const char *at = value->text; *(at += strspn (at, " \t,"));) {
         char text[64];
-        int how, column = -1, rc;
-        snprintf (text, sizeof text, "%.60s", value->word[i]);
+        int how, column = -1, rc, len = (int)strcspn (at, " \t,");
+        snprintf (text, sizeof text, "%.*s", len < 60 ? len : 60, at);
+        at += len;
         char *first = text, *second = strchr (text, ':');
         if (second)
             *second++ = '\0';
@@ -247,6 +249,19 @@ int policy_set_class_count (void *target, const struct conf_value *value, struct
                                                   : (most ? &c->max_procs : &c->min_procs);
 
     return int_parse (value->text, value->attr, 1, INT64_MAX, field, err);
+}
+
+/* MAXPROCPERJOB=8: MAX.PROC=8 */
+int policy_set_class_per_job (void *target, const struct conf_value *value, struct err *err)
+{
+    char attr[16];
+    struct conf_value as = *value;
+    bool wall = strcasecmp (value->attr, "MAXWCPERJOB") == 0;
+    size_t len = strlen (value->attr) - strlen ("MAX") - strlen ("PERJOB");
+    text_printf (attr, sizeof attr, "MAX.%.*s", (int)len, value->attr + 3);
+    as.attr = wall ? "MAX.WCLIMIT" : attr;
+    return wall ? policy_set_class_wall (target, &as, err)
+                : policy_set_class_count (target, &as, err);
 }
 
 int policy_set_class_text (void *target, const struct conf_value *value, struct err *err)

@@ -319,10 +319,18 @@ int policy_record_standing (void *target, const char *index, void **record_out, 
     return ref->parts ? 0 : err ? err->code : ERR_INVALID;
 }
 
+/* Two names of one thing. */
+static const char *attr_of (const char *name)
+{
+    return strcasecmp (name, "MAXTIME") == 0    ? "TIMELIMIT"
+           : strcasecmp (name, "FEATURES") == 0 ? "NODEFEATURES"
+                                                : name;
+}
+
 static int set_by_attr (void *target, const struct conf_value *value, struct err *err)
 {
     struct standing_ref *ref = target;
-    return set_attr (ref->file, ref->parts, value->attr, value->text, value->line, err);
+    return set_attr (ref->file, ref->parts, attr_of (value->attr), value->text, value->line, err);
 }
 
 #define ATTR(key)                                                                                  \
@@ -338,11 +346,13 @@ const struct conf_param policy_standing_attrs[] = {
     ATTR ("DEPTH"),
     ATTR ("STARTTIME"),
     ATTR ("ENDTIME"),
+    ATTR ("FEATURES"),
     ATTR ("FLAGS"),
     ATTR ("GROUPLIST"),
     ATTR ("HOSTLIST"),
     ATTR ("IDLETIME"),
     ATTR ("JOBATTRLIST"),
+    ATTR ("MAXTIME"),
     ATTR ("NODEFEATURES"),
     ATTR ("OWNER"),
     ATTR ("PARTITION"),
@@ -374,14 +384,10 @@ const struct conf_param policy_standing_attrs[] = {
 int policy_set_standing (void *target, const struct conf_value *value, struct err *err)
 {
     struct policy_file *f = target;
-    const char *attr = value->key + 2;
+    const char *attr = attr_of (value->key + 2);
     struct standing_parts *p = parts_of (f->standing, value->index ? value->index : "0", err);
     if (p == NULL)
         return err ? err->code : ERR_INVALID;
-    if (strcasecmp (attr, "MAXTIME") == 0)
-        attr = "TIMELIMIT";
-    if (strcasecmp (attr, "FEATURES") == 0)
-        attr = "NODEFEATURES";
     return set_attr (f->standing, p, attr, value->text, value->line, err);
 }
 

@@ -236,13 +236,35 @@ static int set_notify_events (void *target, const struct conf_value *value, stru
     return conf_bits_parse (value, notify_words, &s->notify_events, err);
 }
 
+/* The names of "root,maui pete", ended by NULL. Maui's root@host is root: an account counts on the cluster's own socket. */
+static const char *const *names_split (const struct conf_value *value)
+{
+    struct arena *arena = conf_arena (value->conf);
+    const char **name = arena_array (arena, strlen (value->text) / 2 + 2, sizeof *name);
+    uint32_t count = 0;
+    for (const char *at = value->text; *(at += strspn (at, " \t,\""));) {
+        int len = (int)strcspn (at, " \t,\"");
+        const char *host = memchr (at, '@', (size_t)len);
+        bool cut = host && host > at && conf_is_partial (value->conf);
+        name[count++] = arena_printf (arena, "%.*s", cut ? (int)(host - at) : len, at);
+        if (cut)
+            conf_note_add (value,
+                           "%.*s: the account %s on this cluster's own socket, whatever follows @",
+                           len, at, name[count - 1]);
+        at += len;
+    }
+    name[count] = NULL;
+    return name;
+}
+
 /* Who administers: a login name counts on the cluster's own socket, an identity anywhere. */
 static int admins_set (struct settings_admins *list, const struct conf_value *value,
                        struct err *err)
 {
     struct principal identity;
-    for (uint32_t i = 0; i < value->word_count; i++) {
-        const char *who = value->word[i];
+    const char *const *name = names_split (value);
+    for (uint32_t i = 0; name[i]; i++) {
+        const char *who = name[i];
         if (strcasecmp (who, "ALL") == 0)
             return err_set (
                 err, ERR_INVALID,
@@ -536,6 +558,24 @@ static int notify_check (struct settings *s, struct err *err)
     return 0;
 }
 
+/* Maui left the checkpoint to the resource manager: its file names no hook. */
+static void checkpoint_tell (struct conf *conf, struct settings *s)
+{
+    if (s->policy->preempt_policy != PREEMPT_CHECKPOINT || s->checkpoint_hook)
+        return;
+    s->policy->preempt_policy = PREEMPT_REQUEUE;
+    for (uint32_t i = conf_entry_count (conf); i-- > 0;) {
+        const struct conf_entry *e = conf_entry (conf, i);
+        struct conf_value place = {.conf = conf, .key = e->key, .line = e->line};
+        if (strcasecmp (e->key, "PREEMPTPOLICY") == 0) {
+            conf_note_add (
+                &place,
+                "CHECKPOINT means REQUEUE until CHECKPOINTHOOK names a program that saves jobs");
+            return;
+        }
+    }
+}
+
 static int settings_check (struct settings *s, bool partial, struct err *err)
 {
     int rc = ports_check (s, err);
@@ -667,6 +707,8 @@ int settings_read (struct conf *conf, struct cred_names *names, int mode, struct
         s->mode.mode = mode;
     if (rc == 0)
         rm_defaults (s);
+    if (rc == 0 && conf_is_partial (conf))
+        checkpoint_tell (conf, s);
     if (rc == 0 && settings_check (s, conf_is_partial (conf), err) != 0)
         rc = err_prefix (err, "%s", conf_name (conf));
     if (rc == 0 && s->mode.mode == MODE_SIMULATION && !conf_is_partial (conf))

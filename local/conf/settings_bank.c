@@ -12,7 +12,7 @@ static const char *const failures[] = {[AM_CHARGE] = "CHARGE", [AM_FREE] = "FREE
 
 #define AT(field) offsetof (struct settings_am, field)
 static const char elsewhere[] =
-    "BANK says where the grid's bank is; what a job costs is in the bank's rate cards";
+    "the bank is Nui's own: BANK says where it is; what a job costs is in its rate cards";
 
 static int set_machine (void *target, const struct conf_value *value, struct err *err)
 {
@@ -49,7 +49,9 @@ const struct conf_param settings_am_attrs[] = {
     CONF_TOLD ("HOST", elsewhere),
     CONF_TOLD ("PORT", elsewhere),
     CONF_TOLD ("CHARGEPOLICY", elsewhere),
-    CONF_TOLD ("JOBFAILUREACTION", "JFACTION says what becomes of a job while the bank is away"),
+    CONF_TOLD (
+        "JOBFAILUREACTION",
+        "JFACTION says what becomes of a job that the bank does not pay for, or while it is away"),
     CONF_TOLD ("WIREPROTOCOL", elsewhere),
     CONF_TOLD ("SOCKETPROTOCOL", elsewhere),
     CONF_TOLD ("CHARGERATE", elsewhere),

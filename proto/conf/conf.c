@@ -193,24 +193,41 @@ static void take_unknown (struct conf *conf, const struct conf_entry *entry)
     conf_fault_add (conf, &err);
 }
 
+/* A line that is not as it should be: another program's is told, with what becomes of it, one's own is a fault. */
+static void line_tell (struct conf *conf, const char *text, const char *becomes)
+{
+    struct err fault = {0};
+    if (conf->partial) {
+        conf_push (conf->arena, &conf->note, &conf->note_count, &conf->note_cap,
+                   arena_printf (conf->arena, "%s; %s", text, becomes));
+        return;
+    }
+    err_set (&fault, ERR_INVALID, "%s", text);
+    conf_fault_add (conf, &fault);
+}
+
 int conf_finish (struct conf *conf, struct err *err)
 {
     for (uint32_t i = 0; i < conf->slot_count; i++)
         if (!conf->slot[i].used)
             take_unknown (conf, &conf->slot[i].entry);
-    for (uint32_t i = 0; i < conf->unread_count; i++) {
-        struct err fault = {0};
-        if (conf->partial) {
-            conf_push (conf->arena, &conf->note, &conf->note_count, &conf->note_cap,
-                       arena_printf (conf->arena, "%s; the line has no effect", conf->unread[i]));
-            continue;
-        }
-        err_set (&fault, ERR_INVALID, "%s", conf->unread[i]);
-        conf_fault_add (conf, &fault);
-    }
+    for (uint32_t i = 0; i < conf->loose_count; i++)
+        line_tell (conf, conf->loose[i], "taken as one");
+    for (uint32_t i = 0; i < conf->unread_count; i++)
+        line_tell (conf, conf->unread[i], "the line has no effect");
     if (conf->fault_count == 0)
         return 0;
     return err_set (err, conf->fault[0].code, "%s", conf->fault[0].text);
+}
+
+void conf_drop (struct conf *conf, uint32_t i)
+{
+    conf->slot[i].used = conf->slot[i].dropped = true;
+}
+
+struct arena *conf_arena (struct conf *conf)
+{
+    return conf->arena;
 }
 
 void conf_partial (struct conf *conf)

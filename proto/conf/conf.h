@@ -49,6 +49,9 @@ struct conf *conf_parse (const char *text, size_t len, const char *name, struct 
  * "changed by hand" in place of file and line. Before the first conf_table_read. */
 int conf_append (struct conf *conf, const char *text, struct err *err);
 void conf_destroy (struct conf *conf); /* NULL is a no-op */
+/* Entry i is passed over by every table. */
+void conf_drop (struct conf *conf, uint32_t i);
+struct arena *conf_arena (struct conf *conf); /* for what is to live as long as conf */
 const char *conf_name (const struct conf *conf);
 /* path, or the file's folder + "/" + path when it is relative; lives as long as conf. */
 const char *conf_path (struct conf *conf, const char *path);

@@ -7,7 +7,7 @@
 
 struct slot {
     struct conf_entry entry;
-    bool used;
+    bool used, dropped;
 };
 
 struct conf_fault {
@@ -34,6 +34,8 @@ struct conf {
     uint32_t fault_count, fault_cap;
     const char **unread; /* lines that are none, with conf_read_all: each why, with its place */
     uint32_t unread_count, unread_cap;
+    const char **loose; /* the same, of lines that can be taken: KEY=value */
+    uint32_t loose_count, loose_cap;
     bool tells_unknown, partial, all;
 };
 

@@ -104,7 +104,13 @@ static int take_line (struct conf *conf, char *line, uint32_t number, struct err
         entry.index = arena_strdup (conf->arena, entry.index);
         at = end + 1;
     }
-    if (*at && !is_blank (*at))
+    char *sign = at + strspn (at, " \t");
+    if (conf->all && (*sign == '=' || *at == ':')) {
+        conf_push (conf->arena, &conf->loose, &conf->loose_count, &conf->loose_cap,
+                   arena_printf (conf->arena, "%s: %s: expected a blank at '%.40s'",
+                                 conf_place (conf, number), key, at));
+        at = sign + 1;
+    } else if (*at && !is_blank (*at))
         return err_set (err, ERR_INVALID, "%s: expected a blank at '%.40s'", key, at);
     while (is_blank (*at))
         at++;

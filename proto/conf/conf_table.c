@@ -275,6 +275,12 @@ static int take_attr (const struct words *words, uint32_t *at, struct conf_value
             break; /* "ATTR= x", "ATTR=x, y", "ATTR=x :y" go on */
         raw = arena_printf (arena, "%s%s", raw, next);
     }
+    size_t len = strlen (raw);
+    if (value->conf->partial && len > 1 &&
+        strchr (",;", raw[len - 1])) { /* "MAXJOB=10, MAXPROC=20" */
+        conf_note_add (value, "the '%c' at its end has no effect", raw[len - 1]);
+        raw = arena_printf (arena, "%.*s", (int)len - 1, raw);
+    }
     (*at)++;
     /* The pieces hold no blanks but quoted ones, so text is the whole value. */
     return fill_value (value, raw, err);
@@ -335,8 +341,10 @@ static int apply_attr (const struct conf_param *attrs, struct conf_value *value,
     const struct conf_param *param = conf_param_find (attrs, value->attr);
     if (!param)
         return conf_unknown ("attribute", value->attr, names_of (value->conf, attrs), err);
-    if (value->attr_index && !(param->flags & CONF_F_ATTR_INDEX))
-        return err_set (err, ERR_INVALID, "%s takes no [%.60s]", param->name, value->attr_index);
+    if (value->attr_index && !(param->flags & CONF_F_ATTR_INDEX)) {
+        err_set (err, ERR_INVALID, "%s takes no [%.60s]", param->name, value->attr_index);
+        return is_told (param, value, err) ? 0 : err->code;
+    }
     if (param->type == CONF_UNSUPPORTED)
         note_unsupported (value->conf, param, value);
     int rc = changed_check (param, value->line, err);
@@ -355,11 +363,16 @@ static int prefix_entry (const struct conf *conf, const struct conf_entry *entry
     return err_prefix (err, "%s: %s", conf_place (conf, entry->line), entry->key);
 }
 
+/* Of this line: what the record does not know is passed over and told. */
+static bool tells (const struct conf *conf, const struct conf_param *param, uint32_t line)
+{
+    return line > 0 && ((param->flags & CONF_F_TELLS) || conf->partial);
+}
+
 /* An attribute of no table, where the record passes over what it does not know. */
 static bool attr_is_told (const struct conf_param *param, const struct conf_value *value)
 {
-    if (!(param->flags & CONF_F_TELLS) || value->line == 0 ||
-        conf_param_find (param->attrs, value->attr))
+    if (!tells (value->conf, param, value->line) || conf_param_find (param->attrs, value->attr))
         return false;
     const char *near = conf_nearest (value->attr, names_of (value->conf, param->attrs));
     if (near && !value->conf->partial)
@@ -382,7 +395,7 @@ static int apply_record (struct conf *conf, const struct conf_param *param,
     for (uint32_t i = 0; rc == 0 && i < words.count;) {
         struct conf_value value = {
             .conf = conf, .key = entry->key, .index = entry->index, .line = entry->line};
-        if ((param->flags & CONF_F_TELLS) && entry->line > 0 && !is_attr (&words, i)) {
+        if (tells (conf, param, entry->line) && !is_attr (&words, i)) {
             conf_note_add (&value, "'%.60s' is no ATTRIBUTE=value, it has no effect",
                            words.word[i++]);
             continue;
@@ -476,7 +489,7 @@ int conf_table_read (struct conf *conf, const struct conf_param *params, void *t
     for (uint32_t i = 0; i < conf->slot_count; i++) {
         struct slot *slot = &conf->slot[i];
         const struct conf_param *param = conf_param_find (params, slot->entry.key);
-        if (!param || (slot->used && param->type == CONF_UNSUPPORTED))
+        if (!param || slot->dropped || (slot->used && param->type == CONF_UNSUPPORTED))
             continue;
         slot->used = true;
         fault = (struct err){0};
