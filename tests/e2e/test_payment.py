@@ -156,6 +156,39 @@ class Payment(AdminCase):
         self.assertEqual(self.settled(), before)  # what it was granted went back
         self.nui("alice", "cancel", ident)
 
+    def test_an_account_that_is_empty(self):
+        """No money and no account to fall back to: the job is put off for DEFERTIME, and waits when there is money again
+        until it is released; with JFACTION=CANCEL it ends."""
+        for name, words in (("put-off", ""), ("ended", "JFACTION=CANCEL")):
+            self.amcfg(words)
+            self.operate("account", "create", f"empty-{name}", "--project", "physics")
+            self.operate("deposit", "-A", f"empty-{name}", 1200)
+            ident, site_id = self.start(f"empty-{name}", f"empty-{name}", "-n", 2, "-t", 600, "--hold")
+            self.operate("withdraw", "-A", f"empty-{name}", 1200)
+            self.here("releasehold", "-a", site_id)
+            if words:
+                self.wait_local(site_id, "Cancelled")
+                self.assertEqual(self.job(site_id)["reason_code"], "InsufficientFunds")
+                self.assertEqual(self.began(f"empty-{name}"), [])
+                continue
+            why = wait_for("it to be put off", lambda: re.search(r"(BankFailure|CannotDebitAccount): .*empty.*",
+                           self.here("checkjob", site_id).stdout), 60, self.grid.layout.log)
+            self.assertIn("empty", why[0])
+            self.assertIn("DeferCount: 1", self.here("checkjob", site_id).stdout)
+            self.operate("deposit", "-A", f"empty-{name}", 1200)
+            beside, _ = self.start("beside", "phys", "-n", 1, "-t", 60)
+            wait_for("another job to run", lambda: self.began("beside"), 60, self.grid.layout.log)
+            self.open_gate("beside")
+            self.wait_state(beside, ("Completed",))
+            self.assertEqual(self.began(f"empty-{name}"), [], "DEFERTIME is an hour")
+            self.here("releasehold", "-a", site_id)
+            wait_for("it to run", lambda: self.began(f"empty-{name}"), 60, self.grid.layout.log)
+            self.open_gate(f"empty-{name}")
+            self.wait_state(ident, ("Completed",))
+        self.amcfg("")
+        self.settled()
+        self.assert_books_close()
+
     def test_a_bank_that_is_away(self):
         before = self.settled()
         jobs = {name: self.start(name, "phys", "-n", 2, "-t", 600, "--hold")

@@ -65,12 +65,13 @@ static int held_write (struct svc *svc, struct site_job *job, const char *why, s
 }
 
 /* The core first, since it may refuse; taken back when it cannot be written down. held: what an
- * administrator's hold is put down to; NULL: there is none that is new. */
+ * administrator's hold is put down to; NULL: there is none that is new. undefer: not deferred any more. */
 static int change (struct svc *svc, const struct admin_caller *caller, struct site_job *job,
                    const struct job_view *view, const struct store_job_admin *set, const char *what,
-                   const char *held, struct err *err)
+                   const char *held, bool undefer, struct err *err)
 {
     struct store_job_admin before = admin_of (view);
+    time_us deferred = job->rec.deferred_until;
     uint32_t others = view->spec->holds & ~(uint32_t)SETTABLE_HOLDS;
     struct err again = {0};
     int rc = changes_apply (svc, job, others, set, err);
@@ -83,10 +84,19 @@ static int change (struct svc *svc, const struct admin_caller *caller, struct si
         rc = admin_audit_in (svc, caller, err, "%s", what);
     if (rc == 0 && held)
         rc = held_write (svc, job, held, err);
+    if (rc == 0 && undefer)
+        job->rec.deferred_until = 0;
+    if (rc == 0 && undefer)
+        rc = svc_job_write (svc, job, true, NULL, 0, err);
     rc = svc_commit (svc, rc, err);
-    if (rc != 0)
+    if (rc != 0) {
+        job->rec.deferred_until = deferred;
         (void)changes_apply (svc, job, others, &before, &again);
-    else
+    } else if (undefer) {
+        (void)cluster_job_defer (svc->cluster, (struct job_id){job->rec.number}, svc_now (svc),
+                                 svc_now (svc), &again);
+    }
+    if (rc == 0)
         native_hold_push (svc, job, before.holds, set->holds);
     pass_wake (svc);
     return rc;
@@ -147,6 +157,9 @@ static int hold_change (struct svc *svc, const struct admin_caller *caller,
     if (rc != 0)
         return rc;
     struct store_job_admin now = admin_of (&view);
+    bool undefer = (clear & HOLD_BATCH) && !(set & HOLD_BATCH) &&
+                   admin_require (caller, ADMIN_JOBS, "a deferral", NULL) == 0 &&
+                   (*job)->rec.deferred_until > svc_now (svc);
     clear &= now.holds; /* releasing all of them is releasing what there is */
     if (((set | clear) & ~(uint32_t)HOLD_USER) &&
         admin_require (caller, ADMIN_JOBS, "a system or batch hold", err) != 0)
@@ -154,13 +167,16 @@ static int hold_change (struct svc *svc, const struct admin_caller *caller,
     now.holds = (now.holds & ~clear) | set;
     holds_name (set, names[0]);
     holds_name (clear, names[1]);
-    snprintf (what, sizeof what, "holds of %s: set%s released%s",
+    snprintf (what, sizeof what, "holds of %s: set%s released%s%s",
               site_id (svc, (*job)->rec.number, id), *names[0] ? names[0] : " none",
-              *names[1] ? names[1] : " none");
+              *names[1] ? names[1]
+              : undefer ? ""
+                        : " none",
+              undefer ? " deferral" : "");
     text_printf (why, sizeof why, "held (%s) by %.120s", set & HOLD_BATCH ? "batch" : "system",
                  caller->name);
     return change (svc, caller, *job, &view, &now, what, set & ~(uint32_t)HOLD_USER ? why : NULL,
-                   err);
+                   undefer, err);
 }
 
 void admin_set_hold (void *self, struct rpccall *call, const ProtobufCMessage *request)
@@ -202,7 +218,7 @@ void admin_hold_job (void *self, struct rpccall *call, const ProtobufCMessage *r
         now.holds = r->held ? now.holds | bit : now.holds & ~bit;
         snprintf (what, sizeof what, "holds of %s: %s %s", site_id (svc, job->rec.number, id),
                   r->withheld ? "system" : "user", r->held ? "set" : "released");
-        rc = change (svc, &caller, job, &view, &now, what, NULL, &err);
+        rc = change (svc, &caller, job, &view, &now, what, NULL, false, &err);
     }
     if (rc != 0) {
         rpccall_fail (call, &err);
@@ -240,7 +256,7 @@ void admin_set_priority (void *self, struct rpccall *call, const ProtobufCMessag
         now.absolute = !r->relative && r->priority != 0;
         snprintf (what, sizeof what, "setspri %s%d %s", r->relative ? "-r " : "", r->priority,
                   site_id (svc, job->rec.number, id));
-        rc = change (svc, &caller, job, &view, &now, what, NULL, &err);
+        rc = change (svc, &caller, job, &view, &now, what, NULL, false, &err);
     }
     admin_answer (svc, call, job, rc, &err);
 }
