@@ -558,28 +558,37 @@ static int notify_check (struct settings *s, struct err *err)
     return 0;
 }
 
-/* Maui left the checkpoint to the resource manager: its file names no hook. */
-static void checkpoint_tell (struct conf *conf, struct settings *s)
+/* At the last line of that key. */
+static void note_at (struct conf *conf, const char *key, const char *text)
 {
-    if (s->policy->preempt_policy != PREEMPT_CHECKPOINT || s->checkpoint_hook)
-        return;
-    s->policy->preempt_policy = PREEMPT_REQUEUE;
     for (uint32_t i = conf_entry_count (conf); i-- > 0;) {
         const struct conf_entry *e = conf_entry (conf, i);
-        struct conf_value place = {.conf = conf, .key = e->key, .line = e->line};
-        if (strcasecmp (e->key, "PREEMPTPOLICY") == 0) {
-            conf_note_add (
-                &place,
-                "CHECKPOINT means REQUEUE until CHECKPOINTHOOK names a program that saves jobs");
-            return;
-        }
+        struct conf_value place = {.conf = conf, .key = e->key, .index = e->index, .line = e->line};
+        if (strcasecmp (e->key, key) != 0)
+            continue;
+        conf_note_add (&place, "%s", text);
+        return;
     }
+}
+
+/* What a daemon's own file must say besides, and another program's cannot: told. */
+static void lacks_tell (struct conf *conf, struct settings *s)
+{
+    struct err err = {0};
+    if (s->rm_kind->check && s->rm_kind->check (&s->rm, &err) != 0)
+        note_at (conf, "RMCFG", err.text);
+    if (s->policy->preempt_policy != PREEMPT_CHECKPOINT || s->checkpoint_hook)
+        return;
+    s->policy->preempt_policy =
+        PREEMPT_REQUEUE; /* Maui left the checkpoint to the resource manager */
+    note_at (conf, "PREEMPTPOLICY",
+             "CHECKPOINT means REQUEUE until CHECKPOINTHOOK names a program that saves jobs");
 }
 
 static int settings_check (struct settings *s, bool partial, struct err *err)
 {
     int rc = ports_check (s, err);
-    if (rc == 0)
+    if (rc == 0 && !partial)
         rc = s->rm_kind->check ? s->rm_kind->check (&s->rm, err) : 0;
     if (rc == 0 && !partial) /* whose programs are on another machine */
         rc = notify_check (s, err);
@@ -708,7 +717,7 @@ int settings_read (struct conf *conf, struct cred_names *names, int mode, struct
     if (rc == 0)
         rm_defaults (s);
     if (rc == 0 && conf_is_partial (conf))
-        checkpoint_tell (conf, s);
+        lacks_tell (conf, s);
     if (rc == 0 && settings_check (s, conf_is_partial (conf), err) != 0)
         rc = err_prefix (err, "%s", conf_name (conf));
     if (rc == 0 && s->mode.mode == MODE_SIMULATION && !conf_is_partial (conf))

@@ -322,6 +322,7 @@ static void sloppy (void)
              p->backfill_policy == BACKFILL_BESTFIT);
     EXAMPLE ("FSPOLICY DEDICATEDPS%\nGROUPCFG[any] FSTARGET=0",
              cred (o, CRED_GROUP, "any")->fs_target_type == FS_TARGET_NONE);
+    EXAMPLE ("RMCFG[base] TYPE=SLURM HOST=head", p->preempt_policy == PREEMPT_REQUEUE);
     EXAMPLE ("PREEMPTPOLICY CHECKPOINT", p->preempt_policy == PREEMPT_REQUEUE);
     EXAMPLE ("NODECFG[any] POWER=1 GRES[tape]=1 FEATURES+=ib loose", true);
     others = false;
