@@ -576,7 +576,7 @@ static void lacks_tell (struct conf *conf, struct settings *s)
 {
     struct err err = {0};
     if (s->rm_kind->check && s->rm_kind->check (&s->rm, &err) != 0)
-        note_at (conf, "RMCFG", err.text);
+        note_at (conf, "RMCFG", err.text + (strncmp (err.text, "RMCFG: ", 7) == 0 ? 7 : 0));
     if (s->policy->preempt_policy != PREEMPT_CHECKPOINT || s->checkpoint_hook)
         return;
     s->policy->preempt_policy =
