@@ -259,6 +259,9 @@ class Maui(SiteCase):
 
     def test_parameters(self):
         self.assertEqual(self.run_("schedctl", "-l"), self.run_("showconfig"))
+        short, whole = self.run_("showconfig").splitlines(), self.run_("showconfig", "-v").splitlines()
+        self.assertTrue(any(line.startswith("RMPOLLINTERVAL") for line in short))
+        self.assertGreater(len(whole), len(short), "-v: also what is of this machine")
         self.assertEqual(self.run_("schedctl", "-l", "reservationdepth"), "RESERVATIONDEPTH[0]               1\n")
         self.run_("schedctl", "-m", "RESERVATIONDEPTH[0] 2")
         self.assertEqual(self.run_("schedctl", "-l", "RESERVATIONDEPTH"), "RESERVATIONDEPTH[0]               2\n")
