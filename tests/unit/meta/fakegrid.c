@@ -144,6 +144,10 @@ static bool before_call (struct fakesite *site, struct rpccall *call, const char
         rpccall_finish (call, RPC_UNAVAILABLE, "mute");
         return false;
     }
+    if (strcmp (site->invalid, method) == 0) {
+        rpccall_finish (call, RPC_INVALID_ARGUMENT, "it makes no sense here");
+        return false;
+    }
     return true;
 }
 

@@ -91,6 +91,7 @@ struct fakesite {
     uint32_t not_ready;        /* so many times not ready */
     bool hold_runs;            /* jobs do not end by themselves */
     char mute[16];             /* this method is not answered */
+    char invalid[16];          /* … or is refused, as a message that makes no sense */
     bool infeasible;
     uint32_t room;        /* so many components fit together; 0: it does not answer for sets */
     uint32_t query_procs; /* Query says so many; 0: as many as tasks */

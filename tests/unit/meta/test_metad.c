@@ -215,6 +215,67 @@ static void cancel_of_an_ordinary_job (void **state)
     assert_string_equal (grid->site[1].cancelled_for, "nui://demo/user/alice");
 }
 
+struct said {
+    struct fakegrid *grid;
+    const char *id, *words;
+};
+
+static bool is_said (void *arg)
+{
+    const struct said *said = arg;
+    Nui__Meta__V1__JobStatus *s = fake_status (said->grid, said->id);
+    bool is = s->reason && strstr (s->reason->text, said->words);
+    nui__meta__v1__job_status__free_unpacked (s, NULL);
+    return is;
+}
+
+static bool asked_again (void *arg)
+{
+    return *(const uint32_t *)arg > 2;
+}
+
+/* What a site can make nothing of stays with its job, which says so, and is asked for again; other jobs go on. */
+static void what_a_site_calls_invalid_is_told (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fakesite *beta = &grid->site[1];
+    struct fake_job job = {.n = 1, .sites = {"beta"}, .procs = 1, .walltime_s = 60};
+    char id[32], other[32];
+    beta->hold_runs = true;
+    submit_ok (grid, &job, id);
+    fake_until_state (grid, id, NUI__META__V1__GRID_JOB_STATE__GRID_QUEUED);
+    strcpy (beta->invalid, "Cancel");
+    cancel (grid, id);
+    struct said said = {grid, id, "cancelling: beta: it makes no sense here"};
+    fake_until (grid, is_said, &said, 60 * US_PER_S);
+    beta->hold_runs = false;
+    submit_ok (grid, &job, other);
+    fake_until_state (grid, other, COMPLETED);
+    beta->invalid[0] = '\0';
+    fake_until_state (grid, id, CANCELLED);
+}
+
+/* The same of what a co-allocated job asks its sites: none is left with a part that nobody ends. */
+static void what_ends_a_part_is_asked_until_it_is_taken (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fakesite *alpha = &grid->site[0], *beta = &grid->site[1];
+    char id[32], other[32];
+    alpha->hold_runs = beta->hold_runs = true;
+    submit_ok (grid, &pair, id);
+    fake_until_state (grid, id, RUNNING);
+    strcpy (beta->invalid, "Release");
+    cancel (grid, id);
+    fake_until (grid, asked_again, &beta->calls_release, 60 * US_PER_S);
+    assert_int_equal (alpha->calls_release, 1);
+    alpha->hold_runs = beta->hold_runs = false;
+    submit_ok (grid, &pair, other);
+    fake_until_state (grid, other, COMPLETED);
+    beta->invalid[0] = '\0';
+    fake_until_state (grid, id, CANCELLED);
+    assert_true (fake_nothing_held (grid));
+}
+
 /* What a site would refuse when it is to start is refused when it comes. */
 static void too_cheap_for_every_site (void **state)
 {
@@ -1413,6 +1474,8 @@ int main (int argc, char **argv)
         TEST (a_refusal_leads_to_another_site),
         TEST (who_refuses_and_alone_can_run_it_is_asked_again),
         TEST (cancel_of_an_ordinary_job),
+        TEST (what_a_site_calls_invalid_is_told),
+        TEST (what_ends_a_part_is_asked_until_it_is_taken),
         TEST (too_cheap_for_every_site),
         TEST (both_start_at_one_moment),
         TEST (no_moves_the_slot),
