@@ -6,12 +6,7 @@
 #include "meta/cli/grid.h"
 #include "meta/cli/select.h"
 
-struct act_args {
-    struct select_args select;
-};
-
-static const struct cli_option act_options[] = {
-    SELECT_FILTERS (struct act_args), SELECT_YES (struct act_args), {0}};
+static const struct cli_option act_options[] = {SELECT_FILTERS, SELECT_YES, {0}};
 
 /* What is done to one id: how many jobs it was, in *count_out. */
 struct act {
@@ -49,7 +44,7 @@ static int act_one (struct cli_context *ctx, const char *command, const struct a
 
 static int act_run (struct cli_context *ctx, int argc, char **argv, const struct act *act)
 {
-    struct act_args args = {0};
+    struct select_args args = {0};
     struct cli_operands operands;
     struct selection selection;
     int code;
@@ -57,10 +52,10 @@ static int act_run (struct cli_context *ctx, int argc, char **argv, const struct
         return code;
     struct arena *arena = arena_create (0);
     struct table *table = TABLE_CREATE (act_columns);
-    code = select_jobs (ctx, argv[0], &args.select, &operands, SELECT_WAITING_FIRST, false, arena,
+    code = select_jobs (ctx, argv[0], &args, &operands, SELECT_WAITING_FIRST, false, arena,
                         &selection);
     if (code == CLI_OK)
-        code = select_confirm (argv[0], act->what, &args.select, &selection);
+        code = select_confirm (argv[0], act->what, &args, &selection);
     const uint32_t count = code == CLI_OK ? selection.count : 0;
     for (uint32_t i = 0; i < count; i++) {
         int one = act_one (ctx, argv[0], act, selection.id[i], selection.filtered, table);

@@ -337,7 +337,6 @@ static int fetch_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct fetch_args args = {.dir = "."};
     struct cli_operands operands;
-    struct err err = {0};
     char id[2 * QUANTITY_TEXT_MAX];
     int code;
     if (!cli_options (ctx, fetch_options, 0, &args, argc, argv, &operands, &code))
@@ -347,9 +346,9 @@ static int fetch_run (struct cli_context *ctx, int argc, char **argv)
     if (operands.count < 1)
         return cli_usage (argv[0],
                           "a job, and perhaps which files, as in nui fetch grid.42 '*.dat'");
-    if (grid_job_id (ctx, operands.item[0], id, sizeof id, &err) < 0)
-        return err.code == ERR_INVALID ? cli_usage (argv[0], "%s", err.text)
-                                       : cli_fail (argv[0], &err);
+    code = grid_job_operand (ctx, argv[0], operands.item[0], id, sizeof id);
+    if (code != CLI_OK)
+        return code;
     struct source from = {.dir = args.dir,
                           .pattern = operands.item + 1,
                           .pattern_count = operands.count - 1,

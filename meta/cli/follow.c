@@ -150,17 +150,16 @@ static int array_watch (struct cli_context *ctx, const char *command, char *id,
 static int watch_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct cli_operands operands;
-    struct err err;
     int code;
-    char id[1024];
+    char id[GRID_ID_MAX];
     bool array;
     if (!cli_options (ctx, NULL, 0, NULL, argc, argv, &operands, &code))
         return code;
     if (operands.count != 1)
         return cli_usage (argv[0], "one job is needed, as in nui watch grid.42");
-    if (grid_job_id (ctx, operands.item[0], id, sizeof id, &err) < 0)
-        return err.code == ERR_INVALID ? cli_usage (argv[0], "%s", err.text)
-                                       : cli_fail (argv[0], &err);
+    code = grid_job_operand (ctx, argv[0], operands.item[0], id, sizeof id);
+    if (code != CLI_OK)
+        return code;
     Nui__Meta__V1__GridJobState state = NUI__META__V1__GRID_JOB_STATE__GRID_UNSET;
     code = grid_names_array (ctx, argv[0], id, &array);
     if (code == CLI_OK)
@@ -378,13 +377,12 @@ static int output_run (struct cli_context *ctx, int argc, char **argv)
     int jobs = args.save ? operands.count : 1;
     code = CLI_OK;
     for (int i = 0; i < jobs; i++) {
-        if (grid_job_id (ctx, operands.item[i], id, sizeof id, &err) < 0)
-            return err.code == ERR_INVALID ? cli_usage (argv[0], "%s", err.text)
-                                           : cli_fail (argv[0], &err);
+        int one = grid_job_operand (ctx, argv[0], operands.item[i], id, sizeof id);
+        if (one != CLI_OK)
+            return one;
         const char *component = !args.save && operands.count == 2 ? operands.item[1] : NULL;
-        int one = strncmp (id, "grid.", 5) == 0
-                      ? output_job (ctx, argv[0], id, component, &args)
-                      : output_site_job (ctx, argv[0], id, component, &args);
+        one = strncmp (id, "grid.", 5) == 0 ? output_job (ctx, argv[0], id, component, &args)
+                                            : output_site_job (ctx, argv[0], id, component, &args);
         code = code == CLI_OK ? one : code;
     }
     return code;

@@ -223,18 +223,28 @@ int grid_job_id (struct cli_context *ctx, const char *text, char *out, size_t ca
     return 0;
 }
 
+int grid_job_operand (struct cli_context *ctx, const char *command, const char *text, char *out,
+                      size_t cap)
+{
+    struct err err;
+    err_clear (&err);
+    if (grid_job_id (ctx, text, out, cap, &err) == 0)
+        return CLI_OK;
+    return err.code == ERR_INVALID ? cli_usage (command, "%s", err.text) : cli_fail (command, &err);
+}
+
 int grid_names_array (struct cli_context *ctx, const char *command, const char *text,
                       bool *array_out)
 {
     Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
     ProtobufCMessage *reply = NULL;
-    char id[1024];
+    char id[GRID_ID_MAX];
     struct err err;
     err_clear (&err);
     *array_out = false;
-    if (grid_job_id (ctx, text, id, sizeof id, &err) < 0)
-        return err.code == ERR_INVALID ? cli_usage (command, "%s", err.text)
-                                       : cli_fail (command, &err);
+    int code = grid_job_operand (ctx, command, text, id, sizeof id);
+    if (code != CLI_OK)
+        return code;
     if (strncmp (id, "grid.", 5) != 0)
         return CLI_OK;
     request.grid_job_id = id;

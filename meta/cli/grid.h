@@ -35,6 +35,10 @@ bool grid_state_ended (Nui__Meta__V1__GridJobState state);
 
 /* "grid.42", or "42" for it; checked. */
 int grid_job_id (struct cli_context *ctx, const char *text, char *out, size_t cap, struct err *err);
+/* The same of an operand. CLI_OK, or what the command returns. */
+int grid_job_operand (struct cli_context *ctx, const char *command, const char *text, char *out,
+                      size_t cap);
+enum { GRID_ID_MAX = 1024 }; /* of an id with ranges: "grid.42[3-7,9]" */
 
 /* Whether it is an array, or several of one: the metascheduler knows. A job of a site is none. CLI_OK, or what the command
  * returns. */

@@ -487,23 +487,19 @@ static int status_all (struct cli_context *ctx, const char *command,
     return code;
 }
 
-struct status_args {
-    struct select_args select;
-};
-
-static const struct cli_option status_options[] = {SELECT_FILTERS (struct status_args), {0}};
+static const struct cli_option status_options[] = {SELECT_FILTERS, {0}};
 
 static int status_run (struct cli_context *ctx, int argc, char **argv)
 {
-    struct status_args args = {0};
+    struct select_args args = {0};
     struct selection selection;
     struct cli_operands operands;
     int code;
     if (!cli_options (ctx, status_options, 0, &args, argc, argv, &operands, &code))
         return code;
     struct arena *arena = arena_create (0);
-    code = select_jobs (ctx, argv[0], &args.select, &operands, SELECT_WHOLE,
-                        args.select.filter.state != NULL, arena, &selection);
+    code = select_jobs (ctx, argv[0], &args, &operands, SELECT_WHOLE, args.filter.state != NULL,
+                        arena, &selection);
     if (code == CLI_OK && cli_format (ctx) == CLI_CSV && selection.count > 1)
         code = cli_usage (argv[0], "--csv is of one job: these are %u; nui jobs --csv lists many",
                           selection.count);

@@ -89,7 +89,7 @@ static int renew_run (struct cli_context *ctx, int argc, char **argv)
     if (!operands.count)
         return cli_usage (argv[0], "at least one job is needed, as in nui renew grid.42");
     for (int i = 0; i < operands.count; i++) {
-        char id[1024];
+        char id[GRID_ID_MAX];
         if (grid_job_id (ctx, operands.item[i], id, sizeof id, &err) < 0)
             return cli_usage (argv[0], "%s", err.text);
         if (renew (ctx, id, given.length, &err) < 0)

@@ -1,5 +1,5 @@
-/* Which jobs a command means: filters, pages of jobs, and ids made of what was found. Called by jobs, status, cancel, jobhold,
- * watch, renew and restage. */
+/* Which jobs a command means: filters, pages of jobs, and ids made of what was found. Called by jobs, status, restage and
+ * act.c. */
 #include "meta/cli/select.h"
 
 #include <fnmatch.h>
@@ -244,18 +244,6 @@ static int find_of (struct cli_context *ctx, const struct select_args *args, cha
     return rc;
 }
 
-static int operand_check (struct cli_context *ctx, const char *command, const char *text,
-                          struct arena *arena, char **out)
-{
-    enum { CAP = 1024 };
-    struct err err;
-    err_clear (&err);
-    *out = arena_alloc (arena, CAP);
-    if (grid_job_id (ctx, text, *out, CAP, &err) == 0)
-        return CLI_OK;
-    return err.code == ERR_INVALID ? cli_usage (command, "%s", err.text) : cli_fail (command, &err);
-}
-
 static int select_found (struct cli_context *ctx, const char *command,
                          const struct select_args *args, char *const *operand, int operands,
                          enum select_order order, bool ended, struct arena *arena,
@@ -298,7 +286,8 @@ int select_jobs (struct cli_context *ctx, const char *command, const struct sele
         return CLI_USAGE;
     out->id = arena_array (arena, (size_t)operands->count + 1, sizeof *out->id);
     for (int i = 0; i < operands->count; i++) {
-        int code = operand_check (ctx, command, operands->item[i], arena, &out->id[i]);
+        out->id[i] = arena_alloc (arena, GRID_ID_MAX);
+        int code = grid_job_operand (ctx, command, operands->item[i], out->id[i], GRID_ID_MAX);
         if (code != CLI_OK)
             return code;
     }

@@ -45,46 +45,46 @@ struct select_args {
     struct job_filter filter;
 };
 
-/* Rows of a table whose struct has a select_args as `select`. */
-#define SELECT_FILTERS(type)                                                                       \
+/* Rows of a table of a select_args. */
+#define SELECT_FILTERS                                                                             \
     {"all",                                                                                        \
      'a',                                                                                          \
      CLI_OPT_FLAG,                                                                                 \
      NULL,                                                                                         \
      "all of yours; with --user, all of theirs",                                                   \
-     offsetof (type, select.all)},                                                                 \
+     offsetof (struct select_args, all)},                                                          \
         {"name",                                                                                   \
          'N',                                                                                      \
          CLI_OPT_STRING,                                                                           \
          "PATTERN",                                                                                \
          "only called so: run-*",                                                                  \
-         offsetof (type, select.filter.name)},                                                     \
+         offsetof (struct select_args, filter.name)},                                              \
         {"state",                                                                                  \
          's',                                                                                      \
          CLI_OPT_STRING,                                                                           \
          "A,B",                                                                                    \
          "only in these states: Pending, Queued, ...",                                             \
-         offsetof (type, select.filter.state)},                                                    \
+         offsetof (struct select_args, filter.state)},                                             \
         {"site",                                                                                   \
          0,                                                                                        \
          CLI_OPT_STRING,                                                                           \
          "A,B",                                                                                    \
          "only with a component at one of these",                                                  \
-         offsetof (type, select.filter.site)},                                                     \
+         offsetof (struct select_args, filter.site)},                                              \
         {"account",                                                                                \
          'A',                                                                                      \
          CLI_OPT_STRING,                                                                           \
          "A,B",                                                                                    \
          "only paid by one of these",                                                              \
-         offsetof (type, select.filter.account)},                                                  \
+         offsetof (struct select_args, filter.account)},                                           \
     {                                                                                              \
         "user", 'u', CLI_OPT_STRING, "A,B", "of these users, and not yours (operators); '*': all", \
-            offsetof (type, select.filter.user)                                                    \
+            offsetof (struct select_args, filter.user)                                             \
     }
-#define SELECT_YES(type)                                                                           \
+#define SELECT_YES                                                                                 \
     {                                                                                              \
         "yes", 'y', CLI_OPT_FLAG, NULL, "do not ask before more than ten",                         \
-            offsetof (type, select.yes)                                                            \
+            offsetof (struct select_args, yes)                                                     \
     }
 
 enum { SELECT_ASK_ABOVE = 10 };
