@@ -150,7 +150,10 @@ EnvelopeMessage *job_envelope_with (const struct gridjob *job,
     if (job->body)
         return arraybody_envelope (job->body, job->element, delegation);
     with.delegation = *delegation;
-    return (EnvelopeMessage *)pbcopy (&with.base);
+    EnvelopeMessage *copy = (EnvelopeMessage *)pbcopy (&with.base);
+    if (!copy)
+        abort ();
+    return copy;
 }
 
 void job_envelope_free (const struct gridjob *job, EnvelopeMessage *envelope)

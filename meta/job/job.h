@@ -163,7 +163,7 @@ bool job_is_group (const struct gridjob *job);
 const struct job_driver *job_driver (const struct gridjob *job);
 /* Until when sites take the job, by its signature or its delegation. */
 time_us job_expires (const struct gridjob *job);
-/* The job's envelope with another delegation, to be freed with job_envelope_free. NULL: out of memory. */
+/* The job's envelope with another delegation, to be freed with job_envelope_free. */
 EnvelopeMessage *job_envelope_with (const struct gridjob *job,
                                     const ProtobufCBinaryData *delegation);
 void job_envelope_free (const struct gridjob *job, EnvelopeMessage *envelope);

@@ -270,7 +270,6 @@ static struct gridjob *job_of_envelope (struct metad *metad, EnvelopeMessage *en
     nui__common__v1__envelope__free_unpacked (envelope, NULL);
     if (body)
         nui__common__v1__job__free_unpacked (body, NULL);
-    err_set (err, ERR_IO, "the envelope of its row is damaged");
     return NULL;
 }
 

@@ -174,13 +174,23 @@ static int install (struct gridjob *job, EnvelopeMessage *fresh, struct err *err
     return 0;
 }
 
+/* Of so many, which this is the first of. */
+static void renewed (struct rpccall *call, const struct gridjob *job, uint32_t count)
+{
+    Nui__Meta__V1__RenewReply reply = NUI__META__V1__RENEW_REPLY__INIT;
+    char uri[PRINCIPAL_URI_MAX];
+    reply.envelope = job->envelope;
+    reply.metascheduler = (char *)principal_uri (tlsid_self (job->metad->id), uri);
+    reply.until_us = job_expires (job);
+    reply.count = count;
+    rpccall_reply (call, &reply.base);
+}
+
 static void renew (struct gridjob *job, const ProtobufCBinaryData *delegation, bool forwarded,
                    struct rpccall *call)
 {
     PeerRequest request = NUI__META__V1__PEER_REQUEST__INIT;
-    Nui__Meta__V1__RenewReply reply = NUI__META__V1__RENEW_REPLY__INIT;
     struct metad *metad = job->metad;
-    char uri[PRINCIPAL_URI_MAX];
     struct err err;
     err_clear (&err);
     request.delegation = *delegation;
@@ -189,7 +199,7 @@ static void renew (struct gridjob *job, const ProtobufCBinaryData *delegation, b
     int rc = job_ended (job) ? err_set (&err, ERR_CONFLICT, "job %s has ended", job->id) : 0;
     if (rc == 0 && delegation->len > 0) {
         EnvelopeMessage *fresh = job_envelope_with (job, delegation);
-        rc = fresh ? check (job, fresh, &err) : err_set (&err, ERR_NOMEM, "no memory");
+        rc = check (job, fresh, &err);
         if (rc == 0)
             rc = install (job, fresh, &err);
         if (rc != 0)
@@ -204,11 +214,7 @@ static void renew (struct gridjob *job, const ProtobufCBinaryData *delegation, b
         job->renew_untold = true;
         tell_soon (metad, 0);
     }
-    reply.envelope = job->envelope;
-    reply.metascheduler = (char *)principal_uri (tlsid_self (metad->id), uri);
-    reply.until_us = job_expires (job);
-    reply.count = 1;
-    rpccall_reply (call, &reply.base);
+    renewed (call, job, 1);
 }
 
 /* --- of an array ------------------------------------------------------------------------------ */
@@ -283,10 +289,8 @@ static int array_install (struct gridjob **job, uint32_t count, const struct ele
 static void array_renew (struct metad *metad, struct rpccall *call, const struct element_id *id,
                          const ProtobufCBinaryData *delegation)
 {
-    Nui__Meta__V1__RenewReply reply = NUI__META__V1__RENEW_REPLY__INIT;
     struct arena *arena = arena_create (0);
     struct gridjob **job = NULL;
-    char uri[PRINCIPAL_URI_MAX];
     struct err err;
     err_clear (&err);
     uint32_t count = array_live (metad, id, arena, &job, &err);
@@ -300,11 +304,7 @@ static void array_renew (struct metad *metad, struct rpccall *call, const struct
                    (unsigned long long)id->number, count);
         tell_soon (metad, 0);
     }
-    reply.envelope = job[0]->envelope;
-    reply.metascheduler = (char *)principal_uri (tlsid_self (metad->id), uri);
-    reply.until_us = job_expires (job[0]);
-    reply.count = count;
-    rpccall_reply (call, &reply.base);
+    renewed (call, job[0], count);
     arena_destroy (arena);
 }
 
