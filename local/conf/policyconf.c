@@ -535,14 +535,12 @@ static void no_ratio_tell (struct conf *conf, struct policy *p)
             if (c->fs_target_type == FS_TARGET_NONE || c->fs_target > 0)
                 continue;
             const char *name = cred_name (p->names, (enum cred_kind)k, c->id);
-            struct conf_value place = {
-                .conf = conf, .key = keys[k], .index = name, .attr = "FSTARGET"};
-            for (uint32_t e = conf_entry_count (conf); e-- > 0 && !place.line;)
-                if (strcasecmp (conf_entry (conf, e)->key, keys[k]) == 0 &&
-                    conf_entry (conf, e)->index &&
-                    strcasecmp (conf_entry (conf, e)->index, name) == 0 &&
-                    strcasestr (conf_entry (conf, e)->value, "FSTARGET"))
-                    place.line = conf_entry (conf, e)->line;
+            const struct conf_entry *e = conf_entry_last (conf, keys[k], name, "FSTARGET");
+            struct conf_value place = {.conf = conf,
+                                       .key = keys[k],
+                                       .index = name,
+                                       .attr = "FSTARGET",
+                                       .line = e ? e->line : 0};
             c->fs_target_type = FS_TARGET_NONE;
             c->set &= ~(unsigned)CRED_SET_FSTARGET;
             conf_note_add (

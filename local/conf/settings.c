@@ -561,14 +561,11 @@ static int notify_check (struct settings *s, struct err *err)
 /* At the last line of that key. */
 static void note_at (struct conf *conf, const char *key, const char *text)
 {
-    for (uint32_t i = conf_entry_count (conf); i-- > 0;) {
-        const struct conf_entry *e = conf_entry (conf, i);
-        struct conf_value place = {.conf = conf, .key = e->key, .index = e->index, .line = e->line};
-        if (strcasecmp (e->key, key) != 0)
-            continue;
-        conf_note_add (&place, "%s", text);
-        return;
-    }
+    const struct conf_entry *e = conf_entry_last (conf, key, NULL, NULL);
+    if (e)
+        conf_note_add (
+            &(struct conf_value){.conf = conf, .key = e->key, .index = e->index, .line = e->line},
+            "%s", text);
 }
 
 /* What a daemon's own file must say besides, and another program's cannot: told. */

@@ -220,6 +220,19 @@ int conf_finish (struct conf *conf, struct err *err)
     return err_set (err, conf->fault[0].code, "%s", conf->fault[0].text);
 }
 
+const struct conf_entry *conf_entry_last (const struct conf *conf, const char *key,
+                                          const char *index, const char *words)
+{
+    for (uint32_t i = conf->slot_count; i-- > 0;) {
+        const struct conf_entry *e = &conf->slot[i].entry;
+        if (strcasecmp (e->key, key) == 0 &&
+            (!index || (e->index && strcasecmp (e->index, index) == 0)) &&
+            (!words || strcasestr (e->value, words)))
+            return e;
+    }
+    return NULL;
+}
+
 void conf_drop (struct conf *conf, uint32_t i)
 {
     conf->slot[i].used = conf->slot[i].dropped = true;

@@ -49,6 +49,9 @@ struct conf *conf_parse (const char *text, size_t len, const char *name, struct 
  * "changed by hand" in place of file and line. Before the first conf_table_read. */
 int conf_append (struct conf *conf, const char *text, struct err *err);
 void conf_destroy (struct conf *conf); /* NULL is a no-op */
+/* The last one of that key and index (NULL: any) whose value has the words (NULL: any); NULL: there is none. */
+const struct conf_entry *conf_entry_last (const struct conf *conf, const char *key,
+                                          const char *index, const char *words);
 /* Entry i is passed over by every table. */
 void conf_drop (struct conf *conf, uint32_t i);
 struct arena *conf_arena (struct conf *conf); /* for what is to live as long as conf */
