@@ -84,10 +84,10 @@ static int change (struct svc *svc, const struct admin_caller *caller, struct si
         rc = admin_audit_in (svc, caller, err, "%s", what);
     if (rc == 0 && held)
         rc = held_write (svc, job, held, err);
-    if (rc == 0 && undefer)
+    if (rc == 0 && undefer) {
         job->rec.deferred_until = 0;
-    if (rc == 0 && undefer)
         rc = svc_job_write (svc, job, true, NULL, 0, err);
+    }
     rc = svc_commit (svc, rc, err);
     if (rc != 0) {
         job->rec.deferred_until = deferred;
