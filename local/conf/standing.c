@@ -283,6 +283,22 @@ static struct allocation nodes_before (const struct standing *st, const struct c
 
 /* --- making and refilling ------------------------------------------------------------------------- */
 
+/* Does it come again, whatever happens, on the same nodes? */
+static struct rsv_again again_of (const struct policy_standing *s, uint32_t flags, time_us start,
+                                  time_us end)
+{
+    struct rsv_again again = {.series = s->hash ? s->hash : 1, .days = 1, .from = start, .to = end};
+    time_t noon = (time_t)(start / US_PER_S - s->start_s + 43200);
+    struct tm day;
+    if (s->period == STANDING_INFINITY || s->idle > 0 || !(flags & RSV_FORCED) ||
+        (flags & (RSV_TIMEFLEX | RSV_SINGLEUSE)))
+        return (struct rsv_again){0};
+    localtime_r (&noon, &day);
+    for (int d = 1; s->period == STANDING_DAY && d < 7; d++)
+        again.days |= (uint32_t)on_that_day (s, &day, d) << d;
+    return again;
+}
+
 static void make (struct standing *st, struct cluster *c, const struct policy_standing *s,
                   uint32_t which, time_us start, time_us end, time_us now)
 {
@@ -321,6 +337,7 @@ static void make (struct standing *st, struct cluster *c, const struct policy_st
                                 .acl = s->acl,
                                 .owned = s->owned,
                                 .owner = s->owner,
+                                .again = again_of (s, ask.flags, start, end),
                                 .placed = true};
         if (st->site.named)
             spec.group = st->site.named (st->site.self, s->name).v;

@@ -3,6 +3,7 @@
  * looked, the pass asks who is shut out by reservations alone. */
 #include "local/core/timeline_state.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const time_us never_after = TIME_US_MAX / 2; /* what is beyond: endless () */
@@ -25,34 +26,59 @@ static struct rsv_id never_barred (const struct cluster *c, const struct shape *
     return (struct rsv_id){0};
 }
 
-struct reason never_why (struct timeline *tl, const struct wanted *w)
+/* --- what reservations leave -------------------------------------------------------------------- */
+
+/* What is asked of reservations: who stands in the way of a job that would run from then on for so long. */
+struct never_ask {
+    time_us before;     /* of those without an end: if they begin before then */
+    time_us at;         /* of those that come again: if any of their times meets … */
+    duration_us length; /* … [at, at + length), in any week; 0: they are not asked */
+};
+
+enum { NEVER_DAY_S = 86400, NEVER_WEEK_DAYS = 7 };
+static const duration_us never_day = NEVER_DAY_S * US_PER_S;
+static const duration_us never_week = NEVER_WEEK_DAYS * NEVER_DAY_S * US_PER_S;
+
+static bool never_meets (const struct rsv_again *again, const struct never_ask *ask)
 {
-    struct reason why = {.code = REASON_NEVER_FREE, .clears = TIME_US_NONE};
-
-    for (uint32_t r = 0; r < w->req_count; r++) {
-        const struct shape *s = &tl->c->shape[w->shape[r]];
-        why.which = (uint8_t)r;
-        why.need = w->req[r].tasks;
-        why.have = (int64_t)timeline_count (tl, s, never_after, 1, UINT64_MAX);
-        why.rsv = never_barred (tl->c, s);
-        if (why.have < why.need)
-            return why;
+    for (int64_t day = 0; day < NEVER_WEEK_DAYS; day++) {
+        duration_us phase = (again->from + day * never_day - ask->at) % never_week;
+        phase += phase < 0 ? never_week : 0;
+        if ((again->days >> day & 1) &&
+            (phase < ask->length || phase + (again->to - again->from) > never_week))
+            return true;
     }
-    return why;
+    return false;
 }
-
-/* --- before there is a timeline ---------------------------------------------------------------- */
 
 static bool never_shuts (const struct cluster *c, const struct fence *f, const struct shape *s,
-                         time_us before)
+                         const struct never_ask *ask)
 {
-    return endless (f->end) && f->start < before &&
-           (c->access->open[f->rsv]->used_by.v || !access_grant (c->access, s->access, f->rsv));
+    const struct rsv *rsv = c->access->open[f->rsv];
+
+    if (rsv->used_by.v == 0 && access_grant (c->access, s->access, f->rsv))
+        return false;
+    if (endless (f->end))
+        return f->start < ask->before;
+    return ask->length && rsv->spec.again.series && never_meets (&rsv->spec.again, ask);
 }
 
-/* Of the tasks that an idle node takes, how many it does not because of what is kept there for ever. */
+/* Is it another time of one that was there before? All are on the same nodes. */
+static bool never_twin (const struct cluster *c, uint32_t first, uint32_t k)
+{
+    const struct access *a = c->access;
+    uint64_t series = a->open[a->fence[k].rsv]->spec.again.series;
+
+    for (uint32_t i = first; series && i < k; i++) {
+        if (a->open[a->fence[i].rsv]->spec.again.series == series)
+            return true;
+    }
+    return false;
+}
+
+/* Of the tasks that an idle node takes, how many it does not because of what is kept there. */
 static uint32_t never_lost (const struct cluster *c, const struct shape *s, uint32_t node,
-                            time_us before)
+                            const struct never_ask *ask)
 {
     const struct access *a = c->access;
     const int32_t *cap = row (c, c->cap, node);
@@ -62,7 +88,7 @@ static uint32_t never_lost (const struct cluster *c, const struct shape *s, uint
     memcpy (left.v, cap, c->dims * sizeof *cap);
     for (uint32_t k = a->fence_first[node]; k < a->fence_first[node + 1]; k++) {
         const struct fence *f = &a->fence[k];
-        if (!never_shuts (c, f, s, before))
+        if (!never_shuts (c, f, s, ask) || never_twin (c, a->fence_first[node], k))
             continue;
         if (f->whole)
             return shape_fit (c, s, node, cap);
@@ -73,22 +99,49 @@ static uint32_t never_lost (const struct cluster *c, const struct shape *s, uint
     return any ? shape_fit (c, s, node, cap) - shape_fit (c, s, node, left.v) : 0;
 }
 
-/* Of a candidate set of nodes only its own count: those stay in doubt, and have their moment looked for. */
-static uint64_t never_room (struct cluster *c, struct shape *s, time_us before)
+/* In the best of the candidate sets of nodes, one of which must do. */
+static uint64_t never_set_room (struct cluster *c, const struct shape *s,
+                                const struct never_ask *ask)
+{
+    const struct node_group *group = group_refresh (c, s->needs.group);
+    uint64_t *sum = mem_zero (group->count + 1, sizeof *sum), most = 0;
+
+    for (uint32_t n = bitset_next (&s->nodes, 0); n < c->node_count;
+         n = bitset_next (&s->nodes, n + 1)) {
+        uint32_t fit = shape_fit (c, s, n, row (c, c->cap, n)) - never_lost (c, s, n, ask);
+        for (uint32_t i = group->first[n]; i < group->first[n + 1]; i++)
+            sum[group->member[i]] += fit;
+    }
+    for (uint32_t i = 0; i < group->count; i++)
+        most = sum[i] > most ? sum[i] : most;
+    free (sum);
+    return most;
+}
+
+/* Tasks that all nodes take once everything else has ended. */
+static uint64_t never_left (struct cluster *c, const struct shape *s, const struct never_ask *ask)
 {
     const struct access *a = c->access;
+    uint64_t left = s->fit_max;
 
+    if (a == NULL || a->count == 0)
+        return left;
     if (s->needs.group)
-        return s->fit_max;
+        return never_set_room (c, s, ask);
+    for (uint32_t i = 0; i < a->fenced_count; i++) {
+        if (shape_suits (c, s, a->fenced[i]))
+            left -= never_lost (c, s, a->fenced[i], ask);
+    }
+    return left;
+}
+
+static uint64_t never_room (struct cluster *c, struct shape *s, time_us before)
+{
     if (s->shut_serial == c->lasting && s->shut_before == before)
         return s->shut_room;
     s->shut_serial = c->lasting;
     s->shut_before = before;
-    s->shut_room = s->fit_max;
-    for (uint32_t i = 0; i < a->fenced_count; i++) {
-        if (shape_suits (c, s, a->fenced[i]))
-            s->shut_room -= never_lost (c, s, a->fenced[i], before);
-    }
+    s->shut_room = never_left (c, s, &(struct never_ask){.before = before});
     return s->shut_room;
 }
 
@@ -111,4 +164,121 @@ bool never_shut_out (struct cluster *c, const struct job *job)
             return true;
     }
     return false;
+}
+
+/* --- those that come again ---------------------------------------------------------------------- */
+
+/* What meets least begins at an end of one of their times: so these moments are all there is to look at. 0: none comes
+ * again, or too many do. */
+static uint32_t never_moments (const struct cluster *c,
+                               time_us out[NEVER_SERIES_MAX * NEVER_WEEK_DAYS])
+{
+    const struct access *a = c->access;
+    uint64_t seen[NEVER_SERIES_MAX];
+    uint32_t series = 0, count = 0;
+
+    for (uint32_t i = 0; a && i < a->count; i++) {
+        const struct rsv_again *again = &a->open[i]->spec.again;
+        uint32_t k = 0;
+        while (k < series && seen[k] != again->series)
+            k++;
+        if (again->series == 0 || k < series)
+            continue;
+        if (series == NEVER_SERIES_MAX)
+            return 0;
+        seen[series++] = again->series;
+        for (int64_t day = 0; day < NEVER_WEEK_DAYS; day++) {
+            if (again->days >> day & 1)
+                out[count++] = again->to + day * never_day;
+        }
+    }
+    return count;
+}
+
+/* The best of all moments for this req; and whether one of them does for all of them. */
+static bool never_moment (struct cluster *c, const struct job *job, uint64_t best[REQS_MAX])
+{
+    time_us moment[NEVER_SERIES_MAX * NEVER_WEEK_DAYS];
+    uint32_t count = never_moments (c, moment);
+    bool some = count == 0;
+
+    memset (best, 0, REQS_MAX * sizeof *best);
+    for (uint32_t m = 0; m < count && !some; m++) {
+        struct never_ask ask = {c->now, moment[m], length_least (c, job->spec.walltime_limit)};
+        some = true;
+        for (uint32_t r = 0; r < job->spec.req_count; r++) {
+            uint64_t left = never_left (c, shape_refresh (c, job->shape[r]), &ask);
+            best[r] = left > best[r] ? left : best[r];
+            some = some && left >= job->spec.req[r].tasks;
+        }
+    }
+    return some;
+}
+
+bool never_recurs (struct cluster *c, struct job *job)
+{
+    uint64_t best[REQS_MAX];
+
+    if (job->again_serial == c->lasting)
+        return job->again_shut;
+    job->again_serial = c->lasting;
+    job->again_shut = !never_moment (c, job, best);
+    return job->again_shut;
+}
+
+/* One that comes again and keeps the shape off nodes which would suit it. */
+static struct rsv_id never_recurrent (const struct cluster *c, const struct shape *s)
+{
+    const struct access *a = c->access;
+
+    for (uint32_t i = 0; i < a->fenced_count; i++) {
+        uint32_t node = a->fenced[i];
+        for (uint32_t k = a->fence_first[node]; k < a->fence_first[node + 1]; k++) {
+            const struct rsv *rsv = a->open[a->fence[k].rsv];
+            if (rsv->spec.again.series && shape_suits (c, s, node) &&
+                !access_grant (a, s->access, a->fence[k].rsv))
+                return rsv->spec.id;
+        }
+    }
+    return (struct rsv_id){0};
+}
+
+struct reason never_recurs_why (struct cluster *c, const struct job *job)
+{
+    struct reason why = {.code = REASON_NEVER_FREE, .clears = TIME_US_NONE};
+    uint64_t best[REQS_MAX];
+    uint32_t r = 0;
+
+    (void)never_moment (c, job, best);
+    while (r + 1 < job->spec.req_count && best[r] >= job->spec.req[r].tasks)
+        r++;
+    why.which = (uint8_t)r;
+    why.need = job->spec.req[r].tasks;
+    why.have = (int64_t)best[r];
+    why.length = job->spec.walltime_limit;
+    why.rsv = never_recurrent (c, &c->shape[job->shape[r]]);
+    return why;
+}
+
+/* --- with a timeline ---------------------------------------------------------------------------- */
+
+struct reason never_why (struct timeline *tl, const struct wanted *w)
+{
+    struct reason why = {.code = REASON_NEVER_FREE, .clears = TIME_US_NONE};
+    uint64_t room[REQS_MAX];
+
+    for (uint32_t r = 0; r < w->req_count; r++)
+        room[r] = never_room (tl->c, &tl->c->shape[w->shape[r]], TIME_US_MAX);
+    for (uint32_t r = 0; r < w->req_count; r++) {
+        const struct shape *s = &tl->c->shape[w->shape[r]];
+        why.which = (uint8_t)r;
+        why.need = w->req[r].tasks;
+        why.have = (int64_t)timeline_count (tl, s, never_after, 1, UINT64_MAX);
+        if (s->needs.group && room[r] < (uint64_t)why.have)
+            why.have = (int64_t)room[r]; /* in the best of its sets */
+        why.rsv = never_barred (tl->c, s);
+        if (why.have < why.need)
+            return why;
+    }
+    return why;
 }

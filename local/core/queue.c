@@ -213,7 +213,7 @@ void job_spec_take (struct cluster *c, struct job *job, const struct job_spec *s
     if (spec->data_at == 0 || job->data_first == 0 || spec->data_at < job->data_first)
         job->data_first = spec->data_at;
     job->spec = *spec;
-    job->ever_serial = job->why_serial = 0;
+    job->ever_serial = job->why_serial = job->again_serial = 0;
     if (spec->req_count == 1) {
         job->one = spec->req[0];
         job->spec.req = &job->one;

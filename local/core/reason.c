@@ -187,9 +187,16 @@ static int space_text (const struct reason *r, const char *clears, char *out, si
 static void never_free_text (const struct reason *r, const struct cred_names *names, char *out,
                              size_t cap)
 {
-    char name[128];
+    char name[128], length[QUANTITY_TEXT_MAX];
 
-    if (r->rsv.v == 0)
+    if (r->length)
+        text_printf (
+            out, cap,
+            "needs %lld tasks (req %u) for %s, and reservation %s, which comes again and again and does "
+            "not admit it, leaves %lld at most for so long: it can never run while that stands",
+            (long long)r->need, r->which, duration_format (r->length, length),
+            rsv_text (r, names, name, sizeof name), (long long)r->have);
+    else if (r->rsv.v == 0)
         text_printf (out, cap,
                      "needs %lld tasks (req %u), at no time are more than %lld free together: "
                      "it can never run as things are",

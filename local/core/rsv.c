@@ -147,7 +147,7 @@ int rsv_spares_parts (const struct cluster *c, const struct rsv_spec *spec,
 static void rsv_changed (struct cluster *c, const struct rsv_spec *spec)
 {
     c->version++;
-    c->lasting += endless (spec->end);
+    c->lasting += endless (spec->end) || spec->again.series;
     event_frees (c);
     if (spec->kind == RSV_ADMIN)
         access_changed (c);

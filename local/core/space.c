@@ -642,6 +642,8 @@ static enum ever ever_find (struct pass *p, uint32_t slot)
     enum ever ever = ever_known (p, slot);
     bool lasts;
 
+    if (p->room == ROOM_TIMELINE && never_recurs (p->c, job))
+        return EVER_NONE;
     if (ever != EVER_UNKNOWN)
         return ever;
     ever = never_look (p, slot, &lasts) ? EVER_NONE : EVER_SOME;
@@ -667,7 +669,7 @@ bool space_never (struct pass *p, uint32_t slot, struct reason *why)
     }
     timeline_wake (p->tl);
     refresh_shapes (p, job);
-    *why = never_why (p->tl, &w);
+    *why = never_recurs (p->c, job) ? never_recurs_why (p->c, job) : never_why (p->tl, &w);
     job->why_serial = p->c->lasting;
     return true;
 }
@@ -680,6 +682,8 @@ static bool reserve_earliest (struct pass *p, uint32_t slot, time_us *start,
     time_us deadline = job_at (p->c, slot)->spec.deadline;
 
     p->detours = 0;
+    if (p->room == ROOM_TIMELINE && never_recurs (p->c, job_at (p->c, slot)))
+        return false;
     if ((job_at (p->c, slot)->spec.req_count > 1 ? ever_find (p, slot) : ever_known (p, slot)) ==
         EVER_NONE)
         return false;

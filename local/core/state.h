@@ -98,10 +98,12 @@ struct job {
     duration_us used;     /* of its limit, before it was suspended */
     uint32_t procs;
     time_us deferred_until;
-    uint64_t ever_serial; /* cluster.lasting for which ever holds */
-    uint64_t why_serial;  /* … and for which its reason does, if that is NEVER_FREE */
-    uint8_t ever;         /* enum ever: space.c */
-    time_us data_first;   /* the first moment at which its data was to be there; 0: it is */
+    uint64_t ever_serial;  /* cluster.lasting for which ever holds */
+    uint64_t why_serial;   /* … and for which its reason does, if that is NEVER_FREE */
+    uint8_t ever;          /* enum ever: space.c */
+    uint64_t again_serial; /* cluster.lasting for which … (never_recurs) */
+    bool again_shut;       /* reservations that come again leave it no moment */
+    time_us data_first;    /* the first moment at which its data was to be there; 0: it is */
     /* RESERVATIONRETRYTIME: its start failed, and it keeps the nodes until then */
     time_us retry_until;
     struct allocation retry; /* these; owned */

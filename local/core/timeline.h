@@ -153,6 +153,12 @@ struct reason never_why (struct timeline *tl, const struct wanted *w);
  * all that have no moment are found, only what costs no search. O(reservations), and of each kind of tasks O(nodes reserved)
  * once. */
 bool never_shut_out (struct cluster *c, const struct job *job);
+/* Do reservations of others that come again each week on the same nodes leave it no moment, though each of them ends?
+ * O(times in a week · nodes reserved), once until any of them changes; past NEVER_SERIES_MAX of them they are not asked. */
+enum { NEVER_SERIES_MAX = 16 };
+bool never_recurs (struct cluster *c, struct job *job);
+/* … and which rule forbids it. */
+struct reason never_recurs_why (struct cluster *c, const struct job *job);
 
 /* Start intervals of one shape: timeline_starts calls back in ascending order. */
 typedef bool (*interval_fn) (void *self, time_us begin, time_us end);

@@ -266,6 +266,13 @@ enum rsv_flag {                         /* bits; Maui's names */
                 RSV_STANDING = 1 << 11,    /* made by SRCFG */
 };
 
+/* Of one that comes again each week, on the same nodes each time. */
+struct rsv_again {
+    uint64_t series;  /* those of the same are one another's times; 0: it does not come again */
+    uint32_t days;    /* bit i: i days after `from`; bit 0 is set */
+    time_us from, to; /* this time, even if the reservation was made in the midst of it */
+};
+
 struct rsv_spec {
     struct rsv_id id;
     enum rsv_kind kind;
@@ -284,6 +291,7 @@ struct rsv_spec {
     uint64_t group;              /* what jobs may name instead of its id; 0: none */
     bool owned;
     struct acl_entry owner; /* a credential */
+    struct rsv_again again;
     bool placed; /* by cluster_rsv_place, or once before: only co-allocated parts are looked
                     at when it is made */
 };

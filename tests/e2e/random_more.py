@@ -139,7 +139,7 @@ class More:
             "NODEFEATURES": lambda: self.one("red", "blue"), "OWNER": lambda: "USER:" + self.one(*self.names["USER"]),
             "PARTITION": lambda: self.one("DEFAULT", "left"), "PERIOD": lambda: self.one("DAY", "WEEK", "INFINITY"),
             "PROCLIMIT": lambda: self.one("<=2", ">=4"), "QOSLIST": lambda: self.some(("hi", "lo")), "RESOURCES": lambda: self.one("PROCS:1", "PROCS:1;MEM:256", "PROCS:-1"),
-            "TASKCOUNT": lambda: d.randint(1, 3), "TIMELIMIT": lambda: self.one("1:00:00", "1:00:00*", "3:00:00"),
+            "TASKCOUNT": lambda: d.randint(1, 3), "TIMELIMIT": lambda: self.one("1:00:00", "1:00:00*", "3:00:00"), "MAXTIME": lambda: self.one("1:00:00", "3:00:00"),
             "TIMELOGIC": lambda: self.one("AND", "OR"), "TPN": lambda: 1, "USERLIST": lambda: self.some(self.names["USER"]) + self.one("", "!", "="),
             "WSTARTTIME": lambda: f"{d.randint(0, 3)}:08:00:00", "WENDTIME": lambda: f"{d.randint(4, 6)}:18:00:00",
             "BUSYTIME": lambda: self.one("10:00", "1:00:00"),
@@ -216,6 +216,7 @@ class More:
             for name in self.params:
                 if name.startswith("SRCFG.") and name not in EXEMPT and self.draw.random() < .2:
                     attrs[name[6:]] = self.attribute("SRCFG", name[6:])
+                    assert attrs[name[6:]] is not None, f"{name} has no values to draw from"
             week = attrs.get("PERIOD") == "WEEK"
             for attr in ("WSTARTTIME", "WENDTIME") if not week else ("STARTTIME", "ENDTIME"):
                 attrs.pop(attr, None)
