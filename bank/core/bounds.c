@@ -183,12 +183,6 @@ const char *bounds_cut (struct ledger_view *view, const struct ledger_request *r
         cut_held (view, req, hold, use, &why);
     else if (!hold && req->charge.signature)
         cut_signed (view, req, use, &why);
-    else
-        return why;
-    if ((__int128)use->cpu > (__int128)use->procs * use->time) {
-        say (view, &why, "more processor time than its processors have");
-        use->cpu = (duration_us)((__int128)use->procs * use->time);
-    }
     return why;
 }
 

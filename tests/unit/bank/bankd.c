@@ -283,6 +283,8 @@ Nui__Common__V1__Envelope *bankd_sign (struct bankd *d, enum bankd_who who,
     struct err err = {0};
     uint8_t body[4096], uuid[16];
     random_bytes (uuid, sizeof (uuid));
+    if (job->uuid)
+        memcpy (uuid, job->uuid, sizeof (uuid));
     m.grid = (char *)(uintptr_t)(job->grid ? job->grid : "test");
     char *flags[] = {(char *)(uintptr_t)job->flag};
     m.n_flags = job->flag != NULL;

@@ -86,6 +86,7 @@ struct bankd_job {
     uint32_t tasks, nodes, procs_max; /* tasks 0: one */
     const char *grid;                 /* NULL: the test's */
     const char *flag;                 /* NULL: none */
+    const uint8_t *uuid;              /* 16 bytes; NULL: a new one */
 };
 Nui__Common__V1__Envelope *bankd_sign (struct bankd *d, enum bankd_who who,
                                        const struct bankd_job *job);

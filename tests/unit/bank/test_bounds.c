@@ -36,6 +36,11 @@ static int fresh_clocks (void **state)
     return world_fresh (state, "clocks", "CHARGETOLERANCE 0:01:00\n");
 }
 
+static int fresh_window (void **state)
+{
+    return world_fresh (state, "window", "CHARGETOLERANCE 0:01:00\nREPLAYWINDOW 1:00:00\n");
+}
+
 static Nui__Common__V1__Envelope *sign (struct world *w, struct bankd_job job)
 {
     job.account = "rich";
@@ -605,6 +610,25 @@ static void clocks (void **state)
     envelope_free (late);
 }
 
+/* What a job was charged before its expiry is forgotten a window later: what is told then cannot be paid for again. */
+static void forgotten (void **state)
+{
+    struct world *w = *state;
+    Nui__Common__V1__Envelope *known = sign (w, (struct bankd_job){.procs = 1,
+                                                                   .age_us = 2 * 3600 * US_PER_S -
+                                                                             600 * US_PER_S}),
+                              *job = sign (
+                                  w, (struct bankd_job){.procs = 1, .age_us = 3 * 3600 * US_PER_S});
+    charge (w, known, (struct ask){.job = "alpha.1", .procs = 1, .seconds = 50, .ago = 6000}, 50,
+            0);
+    charge (w, job, (struct ask){.job = "alpha.2", .procs = 1, .seconds = 50, .ago = 9000}, 50, 50);
+    assert_int_equal (
+        1,
+        rows (w, "site_job = 'alpha.2' AND note LIKE 'so long after the signed job''s expiry %'"));
+    envelope_free (known);
+    envelope_free (job);
+}
+
 /* A site's jobs are named after it: none can be charged as another's. */
 static void job_ids (void **state)
 {
@@ -661,6 +685,7 @@ int main (void)
         cmocka_unit_test_setup_teardown (used_up, fresh, world_closed),
         cmocka_unit_test_setup_teardown (incarnations, fresh, world_closed),
         cmocka_unit_test_setup_teardown (clocks, fresh_clocks, world_closed),
+        cmocka_unit_test_setup_teardown (forgotten, fresh_window, world_closed),
         cmocka_unit_test_setup_teardown (job_ids, fresh, world_closed),
     };
     signal (SIGPIPE, SIG_IGN);

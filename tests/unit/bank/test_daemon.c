@@ -448,8 +448,10 @@ static void release (struct world *w, enum bankd_who who, char *hold_id)
 static void replays (void **state)
 {
     struct world *w = *state;
-    struct bankd_job job = {.account = "phys", .expires_us = clock_now_us () + 3600 * US_PER_S};
-    Nui__Common__V1__Envelope *envelope = bankd_sign (&w->d, WHO_ALICE, &job);
+    static const uint8_t uuid[16] = "one signed job!";
+    struct bankd_job job = {
+        .account = "phys", .expires_us = clock_now_us () + 3600 * US_PER_S, .uuid = uuid};
+    Nui__Common__V1__Envelope *envelope = bankd_sign (&w->d, WHO_ALICE, &job), *other;
     static const struct {
         const char *site_job, *grid_job, *meta, *words; /* words NULL: granted */
         enum bankd_who who;
@@ -490,7 +492,21 @@ static void replays (void **state)
             assert_true (bankd_wait_serving (&w->d, true));
         }
     }
+    /* Another one that she signed, which says that it is the same. */
+    job.walltime_us = 60 * US_PER_S;
+    other = bankd_sign (&w->d, WHO_ALICE, &job);
+    uint8_t key[16];
+    Nui__Bank__V1__HoldRequest hold = hold_of (w, other, "alpha.9", 1, 5, key);
+    hold.grid_job_id = TEXT ("grid.1");
+    hold.metascheduler = TEXT ("main");
+    struct bankd_reply reply = bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base);
+    const Nui__Bank__V1__HoldReply *h = (void *)reply.message;
+    assert_false (h->granted);
+    assert_string_equal (h->reason->text,
+                         "another signed job with the same uuid was paid for as grid.1");
+    bankd_reply_free (&reply);
     envelope_free (envelope);
+    envelope_free (other);
 }
 
 static void without_credits (void **state)
