@@ -461,6 +461,8 @@ static void hostile (void **state)
         expect_refused (w, req_transfer (&w->rig, "phys", "rich", amounts[i]), ERR_INVALID,
                         "transfer");
     }
+    expect_refused (w, req_deposit (&w->rig, "phys", PRICE_AMOUNT_MAX, 0, 0), ERR_LIMIT,
+                    "account phys would hold more than the ledger can count");
     expect_refused (w, req_deposit (&w->rig, "phys", CREDIT, 200, 100), ERR_INVALID, "end before");
     struct ledger_request carry = req_new (&w->rig, LEDGER_CARRY_FORWARD, AGENCY);
     carry.carry.allocation_id = 6;
@@ -662,6 +664,32 @@ static void freezing (void **state)
             w,
             "SELECT count (*) FROM account WHERE name = 'phys' AND account_frozen (id, project_id) "
             "LIKE '%by nui://test/operator/ops: an audit'"));
+}
+
+static void done (struct world *w, struct ledger_request req)
+{
+    request_seal (&req);
+    struct answer a = bankrig_ask (&w->rig, &req);
+    assert_string_equal (a.err.text, "");
+    assert_non_null (strstr (a.text, "done"));
+}
+
+/* Who freezes a project freezes those below it. */
+static void frozen_from_above (void **state)
+{
+    struct world *w = *state;
+    struct ledger_request below = req_project (&w->rig, "optics");
+    below.project.parent = "physics";
+    done (w, below);
+    done (w, req_member (&w->rig, "optics", ALICE));
+    done (w, req_account (&w->rig, "lens", "optics", NULL, 0));
+    done (w, req_deposit (&w->rig, "lens", 100 * CREDIT, 0, 0));
+    expect (w, freeze_of (w, LEDGER_FREEZE_PROJECT, "physics", 0, false), "done");
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "lens", ALICE, 1, 10),
+            "refused Frozen lens:Frozen:10000000");
+    expect (w, freeze_of (w, LEDGER_FREEZE_PROJECT, "physics", 0, true), "done");
+    expect (w, req_hold (&w->rig, "alpha", "a.2", "lens", ALICE, 1, 10),
+            "granted hold.1 10000000 lens");
 }
 
 /* What a reconciliation of alpha found between two moments: "LATE a.1 5", … (class, job, amount). */
@@ -962,6 +990,7 @@ int main (void)
         cmocka_unit_test_setup_teardown (closing, fresh, closed),
         cmocka_unit_test_setup_teardown (closing_in_debt, fresh, closed),
         cmocka_unit_test_setup_teardown (freezing, fresh, closed),
+        cmocka_unit_test_setup_teardown (frozen_from_above, fresh, closed),
         cmocka_unit_test_setup_teardown (reconciled, fresh, closed),
         cmocka_unit_test_setup_teardown (failures, fresh, closed),
         cmocka_unit_test_setup_teardown (failures_bounded, fresh, closed),
