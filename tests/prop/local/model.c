@@ -175,6 +175,45 @@ static bool too_large (const struct model *m, const struct model_job *j, bool ot
     return room < j->tasks;
 }
 
+/* Does a time of the block, in any week, meet [at, at + limit)? Looked at moment by moment. */
+static bool meets (const struct model_block *b, int64_t at, int64_t limit)
+{
+    for (int64_t t = at; b->period && t < at + limit && t < at + b->period; t++) {
+        int64_t phase = ((t - b->start) % b->period + b->period) % b->period;
+        if (phase < b->end - b->start)
+            return true;
+    }
+    return false;
+}
+
+/* Is there no moment in a week at which blocks that come again, with those for good, leave it enough? */
+static bool never_between (const struct model *m, const struct model_job *j)
+{
+    int64_t span = 0;
+
+    for (int i = 0; i < m->rule->block_count; i++)
+        span = m->rule->block[i].period > span ? m->rule->block[i].period : span;
+    for (int64_t at = 0; at < span; at++) {
+        int room = 0;
+        for (int n = 0; n < m->node_count; n++) {
+            int fit = m->node[n].procs / j->procs;
+            bool closed = false;
+            if (j->mem && m->node[n].mem / j->mem < fit)
+                fit = m->node[n].mem / j->mem;
+            for (int i = 0; i < m->rule->block_count; i++) {
+                const struct model_block *b = &m->rule->block[i];
+                closed = closed ||
+                         ((b->nodes >> n & 1) && !admits (b->admits, j) &&
+                          ((b->end == FOREVER && b->start < m->now) || meets (b, at, j->limit)));
+            }
+            room += closed ? 0 : fit;
+        }
+        if (room >= j->tasks)
+            return false;
+    }
+    return span > 0;
+}
+
 /* Who is looked at in this pass. Limits of idle jobs are filled in order; who can never run takes nobody's
  * place there. */
 static void mark_all (struct model *m)
@@ -217,6 +256,10 @@ static void walk (struct model *m)
         }
         if (try_now (m, i, 0))
             continue;
+        if (never_between (m, &m->job[i])) {
+            m->mark[i] = OUT;
+            continue;
+        }
         if (m->rule->backfill == MODEL_NONE && !ever (m, i))
             continue; /* who can never run holds nobody up … */
         if (depth <= 0)
