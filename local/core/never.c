@@ -3,24 +3,26 @@
  * looked, the pass asks who is shut out by reservations alone. */
 #include "local/core/timeline_state.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 const time_us never_after = TIME_US_MAX / 2; /* what is beyond: endless () */
 
-/* A reservation without an end that keeps the shape off nodes which would suit it; 0: there is none. */
-static struct rsv_id never_barred (const struct cluster *c, const struct shape *s)
+/* A reservation that keeps the shape off nodes which would suit it: one that comes again, or one without an end on nodes
+ * that are up. 0: there is none. */
+static struct rsv_id never_barred (const struct cluster *c, const struct shape *s, bool again)
 {
     const struct access *a = c->access;
 
     for (uint32_t i = 0; a && i < a->fenced_count; i++) {
         uint32_t node = a->fenced[i];
-        if (c->node_state[node] != NODE_UP || !shape_suits (c, s, node))
+        if ((!again && c->node_state[node] != NODE_UP) || !shape_suits (c, s, node))
             continue;
         for (uint32_t k = a->fence_first[node]; k < a->fence_first[node + 1]; k++) {
             const struct fence *f = &a->fence[k];
-            if (f->end == TIME_US_MAX && !access_grant (a, s->access, f->rsv))
-                return a->open[f->rsv]->spec.id;
+            const struct rsv_spec *spec = &a->open[f->rsv]->spec;
+            if ((again ? spec->again.series != 0 : f->end == TIME_US_MAX) &&
+                !access_grant (a, s->access, f->rsv))
+                return spec->id;
         }
     }
     return (struct rsv_id){0};
@@ -77,8 +79,8 @@ static bool never_twin (const struct cluster *c, uint32_t first, uint32_t k)
 }
 
 /* Of the tasks that an idle node takes, how many it does not because of what is kept there. */
-static uint32_t never_lost (const struct cluster *c, const struct shape *s, uint32_t node,
-                            const struct never_ask *ask)
+static uint32_t never_lost (const void *ask, const struct cluster *c, const struct shape *s,
+                            uint32_t node)
 {
     const struct access *a = c->access;
     const int32_t *cap = row (c, c->cap, node);
@@ -99,26 +101,7 @@ static uint32_t never_lost (const struct cluster *c, const struct shape *s, uint
     return any ? shape_fit (c, s, node, cap) - shape_fit (c, s, node, left.v) : 0;
 }
 
-/* In the best of the candidate sets of nodes, one of which must do. */
-static uint64_t never_set_room (struct cluster *c, const struct shape *s,
-                                const struct never_ask *ask)
-{
-    const struct node_group *group = group_refresh (c, s->needs.group);
-    uint64_t *sum = mem_zero (group->count + 1, sizeof *sum), most = 0;
-
-    for (uint32_t n = bitset_next (&s->nodes, 0); n < c->node_count;
-         n = bitset_next (&s->nodes, n + 1)) {
-        uint32_t fit = shape_fit (c, s, n, row (c, c->cap, n)) - never_lost (c, s, n, ask);
-        for (uint32_t i = group->first[n]; i < group->first[n + 1]; i++)
-            sum[group->member[i]] += fit;
-    }
-    for (uint32_t i = 0; i < group->count; i++)
-        most = sum[i] > most ? sum[i] : most;
-    free (sum);
-    return most;
-}
-
-/* Tasks that all nodes take once everything else has ended. */
+/* Tasks that all nodes, or the best of the candidate sets of them, take once everything else has ended. */
 static uint64_t never_left (struct cluster *c, const struct shape *s, const struct never_ask *ask)
 {
     const struct access *a = c->access;
@@ -127,10 +110,10 @@ static uint64_t never_left (struct cluster *c, const struct shape *s, const stru
     if (a == NULL || a->count == 0)
         return left;
     if (s->needs.group)
-        return never_set_room (c, s, ask);
+        return shape_group_most (c, s, group_refresh (c, s->needs.group), never_lost, ask);
     for (uint32_t i = 0; i < a->fenced_count; i++) {
         if (shape_suits (c, s, a->fenced[i]))
-            left -= never_lost (c, s, a->fenced[i], ask);
+            left -= never_lost (ask, c, s, a->fenced[i]);
     }
     return left;
 }
@@ -226,23 +209,6 @@ bool never_recurs (struct cluster *c, struct job *job)
     return job->again_shut;
 }
 
-/* One that comes again and keeps the shape off nodes which would suit it. */
-static struct rsv_id never_recurrent (const struct cluster *c, const struct shape *s)
-{
-    const struct access *a = c->access;
-
-    for (uint32_t i = 0; i < a->fenced_count; i++) {
-        uint32_t node = a->fenced[i];
-        for (uint32_t k = a->fence_first[node]; k < a->fence_first[node + 1]; k++) {
-            const struct rsv *rsv = a->open[a->fence[k].rsv];
-            if (rsv->spec.again.series && shape_suits (c, s, node) &&
-                !access_grant (a, s->access, a->fence[k].rsv))
-                return rsv->spec.id;
-        }
-    }
-    return (struct rsv_id){0};
-}
-
 struct reason never_recurs_why (struct cluster *c, const struct job *job)
 {
     struct reason why = {.code = REASON_NEVER_FREE, .clears = TIME_US_NONE};
@@ -256,7 +222,7 @@ struct reason never_recurs_why (struct cluster *c, const struct job *job)
     why.need = job->spec.req[r].tasks;
     why.have = (int64_t)best[r];
     why.length = job->spec.walltime_limit;
-    why.rsv = never_recurrent (c, &c->shape[job->shape[r]]);
+    why.rsv = never_barred (c, &c->shape[job->shape[r]], true);
     return why;
 }
 
@@ -276,7 +242,7 @@ struct reason never_why (struct timeline *tl, const struct wanted *w)
         why.have = (int64_t)timeline_count (tl, s, never_after, 1, UINT64_MAX);
         if (s->needs.group && room[r] < (uint64_t)why.have)
             why.have = (int64_t)room[r]; /* in the best of its sets */
-        why.rsv = never_barred (tl->c, s);
+        why.rsv = never_barred (tl->c, s, false);
         if (why.have < why.need)
             return why;
     }

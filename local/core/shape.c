@@ -178,15 +178,14 @@ uint32_t shape_narrowed (struct cluster *c, uint32_t shape, uint64_t partitions,
     return shape_find (c, &req, &needs, c->shape[shape].access);
 }
 
-/* Tasks that the best of the candidate sets takes when idle. */
-static uint64_t group_most (struct cluster *c, const struct shape *s,
-                            const struct node_group *group)
+uint64_t shape_group_most (struct cluster *c, const struct shape *s, const struct node_group *group,
+                           node_lost_fn lost, const void *self)
 {
     uint64_t *sum = mem_zero (group->count + 1, sizeof *sum), most = 0;
 
     for (uint32_t n = bitset_next (&s->nodes, 0); n < c->node_count;
          n = bitset_next (&s->nodes, n + 1)) {
-        uint32_t fit = shape_fit (c, s, n, row (c, c->cap, n));
+        uint32_t fit = shape_fit (c, s, n, row (c, c->cap, n)) - (lost ? lost (self, c, s, n) : 0);
         for (uint32_t i = group->first[n]; i < group->first[n + 1]; i++)
             sum[group->member[i]] += fit;
     }
@@ -227,6 +226,6 @@ struct shape *shape_refresh (struct cluster *c, uint32_t shape)
         s->fit_max += shape_fit (c, s, n, row (c, c->cap, n));
     }
     if (group)
-        s->fit_max = group_most (c, s, group);
+        s->fit_max = shape_group_most (c, s, group, NULL, NULL);
     return s;
 }

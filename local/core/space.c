@@ -573,10 +573,12 @@ static bool never_alike (const struct pass *p, uint32_t slot)
 
 static enum ever ever_known (const struct pass *p, uint32_t slot)
 {
-    const struct job *job = job_at (p->c, slot);
+    struct job *job = job_at (p->c, slot);
 
     if (p->room != ROOM_TIMELINE) /* what is not counted there has an end */
         return EVER_SOME;
+    if (never_recurs (p->c, job))
+        return EVER_NONE;
     if (job->ever_serial == p->c->lasting &&
         (job->ever == EVER_NONE || (job->ever == EVER_SOME && !p->endless)))
         return (enum ever)job->ever;
@@ -642,8 +644,6 @@ static enum ever ever_find (struct pass *p, uint32_t slot)
     enum ever ever = ever_known (p, slot);
     bool lasts;
 
-    if (p->room == ROOM_TIMELINE && never_recurs (p->c, job))
-        return EVER_NONE;
     if (ever != EVER_UNKNOWN)
         return ever;
     ever = never_look (p, slot, &lasts) ? EVER_NONE : EVER_SOME;
@@ -682,8 +682,6 @@ static bool reserve_earliest (struct pass *p, uint32_t slot, time_us *start,
     time_us deadline = job_at (p->c, slot)->spec.deadline;
 
     p->detours = 0;
-    if (p->room == ROOM_TIMELINE && never_recurs (p->c, job_at (p->c, slot)))
-        return false;
     if ((job_at (p->c, slot)->spec.req_count > 1 ? ever_find (p, slot) : ever_known (p, slot)) ==
         EVER_NONE)
         return false;

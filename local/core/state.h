@@ -554,6 +554,12 @@ uint32_t shape_narrowed (struct cluster *c, uint32_t shape, uint64_t partitions,
 void shape_release (struct cluster *c, uint32_t shape);
 /* Brings fit_max and nodes up to date. */
 struct shape *shape_refresh (struct cluster *c, uint32_t shape);
+/* Of a node's tasks, how many it does not take. */
+typedef uint32_t (*node_lost_fn) (const void *self, const struct cluster *c, const struct shape *s,
+                                  uint32_t node);
+/* Tasks that the best of the candidate sets takes when idle, less what is lost on each node (NULL: nothing). */
+uint64_t shape_group_most (struct cluster *c, const struct shape *s, const struct node_group *group,
+                           node_lost_fn lost, const void *self);
 /* What is left of `fit` where nodes are counted in more than resources per task. */
 uint32_t shape_fit_special (const struct cluster *c, const struct shape *s, uint32_t node,
                             const int32_t *free_row, uint32_t fit);

@@ -161,17 +161,21 @@ static bool shut (const struct model *m, int n, const struct model_job *j)
     return false;
 }
 
+/* Its tasks that the node takes when idle. */
+static int fit_idle (const struct model *m, int n, const struct model_job *j)
+{
+    int fit = m->node[n].procs / j->procs;
+
+    return j->mem && m->node[n].mem / j->mem < fit ? m->node[n].mem / j->mem : fit;
+}
+
 /* More than the whole machine, or (others: beside) than what others do not keep of it for ever. */
 static bool too_large (const struct model *m, const struct model_job *j, bool others)
 {
     int room = 0;
 
-    for (int n = 0; n < m->node_count; n++) {
-        int fit = m->node[n].procs / j->procs;
-        if (j->mem && m->node[n].mem / j->mem < fit)
-            fit = m->node[n].mem / j->mem;
-        room += others && shut (m, n, j) ? 0 : fit;
-    }
+    for (int n = 0; n < m->node_count; n++)
+        room += others && shut (m, n, j) ? 0 : fit_idle (m, n, j);
     return room < j->tasks;
 }
 
@@ -196,17 +200,14 @@ static bool never_between (const struct model *m, const struct model_job *j)
     for (int64_t at = 0; at < span; at++) {
         int room = 0;
         for (int n = 0; n < m->node_count; n++) {
-            int fit = m->node[n].procs / j->procs;
             bool closed = false;
-            if (j->mem && m->node[n].mem / j->mem < fit)
-                fit = m->node[n].mem / j->mem;
             for (int i = 0; i < m->rule->block_count; i++) {
                 const struct model_block *b = &m->rule->block[i];
                 closed = closed ||
                          ((b->nodes >> n & 1) && !admits (b->admits, j) &&
                           ((b->end == FOREVER && b->start < m->now) || meets (b, at, j->limit)));
             }
-            room += closed ? 0 : fit;
+            room += closed ? 0 : fit_idle (m, n, j);
         }
         if (room >= j->tasks)
             return false;
