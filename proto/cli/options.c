@@ -321,6 +321,7 @@ static bool options_read (struct parse *p, unsigned flags, struct cli_operands *
             out = take_letters (p, arg + 1);
         }
     }
+    *exit_code_out = out == OUT_OK || out == OUT_HELP ? CLI_OK : CLI_USAGE;
     if (out == OUT_OK) {
         *operands_out = (struct cli_operands){.count = kept - 1, .item = argv + 1};
         if (!(flags & CLI_STOP_AT_OPERAND)) /* those are a script and its arguments */
@@ -329,7 +330,6 @@ static bool options_read (struct parse *p, unsigned flags, struct cli_operands *
     }
     if (out == OUT_HELP)
         cli_print_help (cli_command (p->ctx));
-    *exit_code_out = out == OUT_HELP ? CLI_OK : CLI_USAGE;
     return false;
 }
 

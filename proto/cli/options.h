@@ -92,8 +92,8 @@ struct cli_operands {
 
 enum { CLI_STOP_AT_OPERAND = 1 }; /* everything from the first operand on is an operand */
 
-/* table NULL: only those that every command takes. True: go on. False: help was printed or an error told; return *exit_code_out. argv[0] is the
- * command's name. The table ends with an entry without name and letter. */
+/* table NULL: only those that every command takes. True: go on. False: help was printed or an error told; return *exit_code_out, which
+ * is CLI_OK when it is true. argv[0] is the command's name. The table ends with an entry without name and letter. */
 bool cli_options (struct cli_context *ctx, const struct cli_option *table, unsigned flags,
                   void *values, int argc, char **argv, struct cli_operands *operands_out,
                   int *exit_code_out);

@@ -69,6 +69,8 @@ static int parse (const char *line, unsigned flags)
     capture_begin ();
     bool go_on = cli_options (ctx, options, flags, &args, argc, argv, &operands, &exit_code);
     capture_end ();
+    if (go_on)
+        assert_int_equal (exit_code, 0); /* whoever goes on begins with a code that is good */
     return go_on ? -1 : exit_code;
 }
 
