@@ -4,9 +4,17 @@
 #include <string.h>
 
 #include "local/cli/stats_cli.h"
+#include "proto/base/clocksapart.h"
 #include "proto/cli/estimaterecord.h"
 
 /* --- the scheduler, and whom it talks to --------------------------------------------------- */
+
+static void clock_text (const Nui__Local__V1__Peer *p, struct strbuf *out)
+{
+    char by[64];
+    if (clocks_text (p->clock_ahead_us, "ahead of", by))
+        strbuf_printf (out, "WARNING:  the bank's clock is %s this site's\n", by);
+}
 
 void scheduler_text (const Nui__Local__V1__SchedulerReply *r, struct strbuf *out)
 {
@@ -23,6 +31,8 @@ void scheduler_text (const Nui__Local__V1__SchedulerReply *r, struct strbuf *out
             strbuf_printf (out, "WARNING:  %lld messages wait for %s %s since %s\n",
                            (long long)r->peers[i]->waiting, r->peers[i]->kind, r->peers[i]->detail,
                            moment_text (r->peers[i]->oldest_us, a));
+    for (size_t i = 0; i < r->n_peers; i++)
+        clock_text (r->peers[i], out);
     strbuf_putc (out, '\n');
 }
 
@@ -43,6 +53,7 @@ void managers_text (const Nui__Local__V1__SchedulerReply *r, struct strbuf *out)
         if (strcmp (p->state, "Down") == 0)
             strbuf_printf (out, "WARNING:  %s %s does not answer\n", p->kind,
                            *p->detail ? p->detail : p->name);
+        clock_text (p, out);
     }
     strbuf_putc (out, '\n');
 }
@@ -67,6 +78,7 @@ static const struct table_column peer_columns[] = {
     {"kind", "Kind", TABLE_TEXT, 0},      {"name", "Name", TABLE_TEXT, 0},
     {"state", "State", TABLE_TEXT, 0},    {"server", "Server", TABLE_TEXT, 0},
     {"waiting", "Waiting", TABLE_INT, 0}, {"oldest_time", "Oldest", TABLE_TIME, 0},
+    {"clock", "Clock", TABLE_TEXT, 0},
 };
 
 static const struct table_column scheduler_columns[] = {
@@ -82,6 +94,7 @@ static const struct table_column scheduler_columns[] = {
 
 static int managers_rows (struct cli_context *ctx, const Nui__Local__V1__SchedulerReply *r)
 {
+    char clock[64];
     struct table *t = table_create (peer_columns, sizeof peer_columns / sizeof *peer_columns);
     for (size_t i = 0; i < r->n_peers; i++) {
         table_text (t, r->peers[i]->kind);
@@ -90,6 +103,7 @@ static int managers_rows (struct cli_context *ctx, const Nui__Local__V1__Schedul
         cell_text (t, r->peers[i]->detail);
         table_int (t, r->peers[i]->waiting);
         cell_moment (t, r->peers[i]->oldest_us);
+        table_text (t, clocks_text (r->peers[i]->clock_ahead_us, "ahead", clock));
         table_end_row (t);
     }
     int rc = table_print (t, ctx);

@@ -225,8 +225,9 @@ static int set_meta_group (void *target, const struct conf_value *value, struct 
 }
 
 /* In the order of their bits. */
-static const char *const notify_words[] = {"JOBFAILURE",  "NODEDOWN",   "BANKDOWN", "RESUNFILLED",
-                                           "BANKHISTORY", "BANKDENIED", "JOBLIMIT", NULL};
+static const char *const notify_words[] = {"JOBFAILURE",  "NODEDOWN",     "BANKDOWN",
+                                           "RESUNFILLED", "BANKHISTORY",  "BANKDENIED",
+                                           "JOBLIMIT",    "CLOCKDIFFERS", NULL};
 static_assert (NOTIFY_ALL == (1u << (sizeof notify_words / sizeof *notify_words - 1)) - 1,
                "a word for each event");
 

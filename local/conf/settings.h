@@ -140,7 +140,8 @@ enum notify_event { /* bits of settings.notify_events */
                     NOTIFY_BANK_HISTORY = 1 << 4,
                     NOTIFY_BANK_DENIED = 1 << 5,
                     NOTIFY_JOB_LIMIT = 1 << 6,
-                    NOTIFY_ALL = (1 << 7) - 1,
+                    NOTIFY_CLOCK_DIFFERS = 1 << 7,
+                    NOTIFY_ALL = (1 << 8) - 1,
 };
 
 /* --- the whole ---------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #include "local/core/cluster.h"
 #include "local/core/plan.h"
 #include "local/link/anchors.h"
+#include "local/link/bank_clock.h"
 #include "local/link/bank_link.h"
 #include "local/link/gridmap.h"
 #include "local/link/meta_link.h"
@@ -56,7 +57,8 @@ struct svc {
     struct gridmap *gridmap;
     struct bank_link *bank;  /* NULL: nothing is charged (no BANK; not under NORMAL) */
     struct anchors *anchors; /* with bank */
-    struct meta_link *meta;  /* NULL: of no grid */
+    struct bank_clock *bank_clock;
+    struct meta_link *meta; /* NULL: of no grid */
     struct cluster *cluster;
     struct site_node *nodes;       /* hash */
     struct site_node **node_by_id; /* [node id] */

@@ -6,6 +6,7 @@
 #include "meta/cli/grid.h"
 #include "meta/cli/select.h"
 #include "proto/base/clock.h"
+#include "proto/base/clocksapart.h"
 #include "proto/base/text.h"
 #include "proto/cli/estimaterecord.h"
 #include "proto/cli/transfers.h"
@@ -542,19 +543,6 @@ static const struct table_column sites_columns[] = {
     {"server", "SERVER", TABLE_TEXT, 0},
 };
 
-enum { CLOCKS_MAX_S = 60 };
-
-/* "02:00:00 ahead"; NULL: no further than clocks may be apart. */
-static const char *clock_differs (int64_t ahead_us, const char *ahead, char out[64])
-{
-    char by[QUANTITY_TEXT_MAX];
-    if (ahead_us <= CLOCKS_MAX_S * US_PER_S && ahead_us >= -CLOCKS_MAX_S * US_PER_S)
-        return NULL;
-    text_printf (out, 64, "%s %s", duration_format (ahead_us < 0 ? -ahead_us : ahead_us, by),
-                 ahead_us < 0 ? "behind" : ahead);
-    return out;
-}
-
 static void sites_row (struct table *table, const Nui__Meta__V1__SiteState *s, time_us now)
 {
     char clock[64];
@@ -581,7 +569,7 @@ static void sites_row (struct table *table, const Nui__Meta__V1__SiteState *s, t
             table_null (table);
         }
         table_duration (table, now > s->reported_us ? now - s->reported_us : 0);
-        table_text (table, clock_differs (s->clock_ahead_us, "ahead", clock));
+        table_text (table, clocks_text (s->clock_ahead_us, "ahead", clock));
     }
     table_text (table, text_or_null (s->server));
     table_end_row (table);
@@ -649,7 +637,7 @@ static int sites_run (struct cli_context *ctx, int argc, char **argv)
         sites_row (table, answer->sites[i], clock_now_us ());
     code = table_print (table, ctx);
     char clock[64];
-    if (clock_differs (answer->bank_clock_ahead_us, "ahead of", clock))
+    if (clocks_text (answer->bank_clock_ahead_us, "ahead of", clock))
         fprintf (stderr, "nui sites: the bank's clock is %s the metascheduler's\n", clock);
     table_destroy (table);
     protobuf_c_message_free_unpacked (reply, NULL);

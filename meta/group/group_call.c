@@ -224,18 +224,46 @@ static void no_site (evutil_socket_t fd, short what, void *arg)
     call_done (arg, &result);
 }
 
+/* Its key has ended since the QUERY, which waits for one: the part cannot be had now, and the site is not to blame. The
+ * next QUERY says BankDown as well, until there is a key. */
+static void keyless (evutil_socket_t fd, short what, void *arg)
+{
+    struct group_call *call = arg;
+    struct gridjob *job = call_job (call);
+    struct coalloc_record *record = job ? call_record (job, call) : NULL;
+    (void)fd;
+    (void)what;
+    if (record) {
+        struct coalloc_event event = {.kind = COALLOC_EV_PREPARED,
+                                      .transaction = call->transaction,
+                                      .part = call->part,
+                                      .attempt = call->attempt,
+                                      .reason = {"BankDown", SEAL_KEYLESS}};
+        event.u.prepared.next_feasible = record->slot_start + record->part[call->part].offset;
+        group_step (job, record, &event);
+    }
+    free (call);
+}
+
+/* An answer that needs no call; never from inside the step that asks for it. */
+static void answer_soon (struct gridjob *job, const struct coalloc_record *record,
+                         const struct coalloc_action *action, event_callback_fn answer)
+{
+    struct timeval now = {0, 0};
+    event_base_once (job->metad->base, -1, EV_TIMEOUT, answer, call_new (job, record, action),
+                     &now);
+}
+
 static void part_send (struct gridjob *job, const struct coalloc_record *record,
                        const struct coalloc_action *action, const char *method,
                        const ProtobufCMessage *request)
 {
     struct site *site = site_find (job->metad, record->part[action->part].site);
-    struct group_call *call = call_new (job, record, action);
-    if (site) {
-        link_call (site->link, method, request, ANSWER_TIMEOUT, call_done, call);
-    } else {
-        struct timeval now = {0, 0};
-        event_base_once (job->metad->base, -1, EV_TIMEOUT, no_site, call, &now);
-    }
+    if (site)
+        link_call (site->link, method, request, ANSWER_TIMEOUT, call_done,
+                   call_new (job, record, action));
+    else
+        answer_soon (job, record, action, no_site);
 }
 
 static void prepare_send (struct gridjob *job, const struct coalloc_record *record,
@@ -248,10 +276,8 @@ static void prepare_send (struct gridjob *job, const struct coalloc_record *reco
     request.part = part;
     request.envelope = seal_envelope (job, action->part, record->part[action->part].site,
                                       clock_now_us () + SEAL_PREPARE, arena);
-    if (!request.envelope) { /* its end came after the QUERY, which waits for one: a message that
-                                was lost */
-        log_event (job->metad->log, LOG_LEVEL_WARN, "seal", "not_prepared",
-                   "job=%s why=\"" SEAL_KEYLESS "\"", job->id);
+    if (!request.envelope) {
+        answer_soon (job, record, action, keyless);
         arena_destroy (arena);
         return;
     }

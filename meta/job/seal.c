@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "meta/store/keys.h"
+#include "proto/base/clocksapart.h"
 
 #define FETCH_TIMEOUT (10 * US_PER_S)
 #define FETCH_EVERY (3600 * US_PER_S)
@@ -117,11 +118,6 @@ static void seal_on_timer (evutil_socket_t fd, short what, void *arg)
     link_call (seal->metad->bank, "HandoverKey", &request.base, FETCH_TIMEOUT, seal_fetched, seal);
 }
 
-bool seal_clock_differs (duration_us ahead)
-{
-    return ahead > SEAL_CLOCKS_MAX || ahead < -SEAL_CLOCKS_MAX;
-}
-
 duration_us seal_bank_clock (const struct metad *metad)
 {
     return metad->seal->clock_ahead;
@@ -137,7 +133,6 @@ static void seal_clock_after (struct seal *seal, duration_us delay)
 static void seal_clock_told (void *arg, const struct rpc_result *result)
 {
     struct seal *seal = arg;
-    char by[QUANTITY_TEXT_MAX];
     if (seal->metad->stopping)
         return;
     seal_clock_after (seal, CLOCK_EVERY);
@@ -146,13 +141,7 @@ static void seal_clock_told (void *arg, const struct rpc_result *result)
     duration_us took = clock_monotonic_us () - seal->clock_asked;
     duration_us ahead =
         ((const Nui__Bank__V1__ClockReply *)result->reply)->now_us - (clock_now_us () - took / 2);
-    bool wrong = seal_clock_differs (ahead);
-    if (wrong != seal_clock_differs (seal->clock_ahead))
-        log_event (seal->metad->log, LOG_LEVEL_WARN, "bank",
-                   wrong ? "clock_differs" : "clock_agrees", "%s=%s",
-                   ahead < 0 ? "behind" : "ahead",
-                   duration_format (ahead < 0 ? -ahead : ahead, by));
-    seal->clock_ahead = ahead;
+    clocks_keep (&seal->clock_ahead, ahead, seal->metad->log, "bank", "");
 }
 
 static void seal_on_clock (evutil_socket_t fd, short what, void *arg)

@@ -12,12 +12,8 @@
 /* Of an ordinary job, which may wait long and be started anew: as long as the key lasts. */
 #define SEAL_LONGEST INT64_MAX
 
-/* Clocks that are further apart are named in the log and by nui sites. */
-#define SEAL_CLOCKS_MAX (60 * US_PER_S)
-
 extern const struct metad_part seal_part;
 
-bool seal_clock_differs (duration_us ahead);
 /* How far the bank's clock is ahead of this one; 0: nobody knows. */
 duration_us seal_bank_clock (const struct metad *metad);
 

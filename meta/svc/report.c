@@ -13,6 +13,7 @@
 #include "meta/single/single.h"
 #include "meta/job/sites.h"
 #include "meta/place/arrays.h"
+#include "proto/base/clocksapart.h"
 #include "proto/rpc/pbcopy.h"
 
 enum { REPORT_EVENTS_MAX = 1024, /* sites send 256 at once */ ASKS_AT_ONCE = 64 };
@@ -167,16 +168,11 @@ static int events_apply (struct reporting *r, const SiteReport *report, uint64_t
     return rc;
 }
 
-/* Said when it begins, and when it ends. */
 static void clock_keep (struct metad *metad, struct site *site, duration_us ahead)
 {
-    char by[QUANTITY_TEXT_MAX];
-    bool wrong = seal_clock_differs (ahead);
-    if (wrong != seal_clock_differs (site->clock_ahead))
-        log_event (metad->log, LOG_LEVEL_WARN, "site", wrong ? "clock_differs" : "clock_agrees",
-                   "site=%s %s=%s", site->name, ahead < 0 ? "behind" : "ahead",
-                   duration_format (ahead < 0 ? -ahead : ahead, by));
-    site->clock_ahead = ahead;
+    char whose[80];
+    snprintf (whose, sizeof whose, "site=%s ", site->name);
+    clocks_keep (&site->clock_ahead, ahead, metad->log, "site", whose);
 }
 
 /* A site may say anything: moments and lengths that no job can have are not reckoned with. */

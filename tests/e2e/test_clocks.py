@@ -137,6 +137,11 @@ class Clocks(GridCase):
         self.set_clock("bank", 2 * HOUR)
         said = wait_for("the bank's clock", lambda: self.nui("alice", "sites").stderr, 60)
         self.assertRegex(said, r"^nui sites: the bank's clock is 0?(2:00:0.|1:59:..)[.0-9]* ahead of the metascheduler's\n$")
+        # so each site says, which may have no metascheduler to say it
+        said = wait_for("beta's word", lambda: self.nui(layout.OPERATOR, "diagnose", "-R", "--site", "beta").stdout.partition("WARNING:")[2], 60)
+        self.assertRegex(said, r"^  the bank's clock is 0?(2:00:0.|1:59:..)[.0-9]* ahead of this site's\n")
+        rows = json.loads(self.nui(layout.OPERATOR, "diagnose", "-R", "--site", "beta", "--json").stdout)
+        self.assertRegex(next(row for row in rows if row["kind"] == "BANK")["clock"], r"^0?(2:00:0.|1:59:..)[.0-9]* ahead$")
         self.set_clock("bank", 0)
         wait_for("it to be right", lambda: not self.nui("alice", "sites").stderr, 60)
         self.wait_writing()

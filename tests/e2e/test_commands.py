@@ -181,7 +181,7 @@ OUTPUTS = (
     ("diagnose -c", [fields(CREDENTIAL)]),
     ("diagnose -Q", [fields(CREDENTIAL)]),
     ("diagnose -m", [fields("memory:i nodes:i nodes_up:i procs:i procs_free:i memory_dedicated:i disk:i swap:i")]),
-    ("diagnose -R", [fields("kind:s name:s state:s server:s? waiting:i oldest_time:t?")]),
+    ("diagnose -R", [fields("kind:s name:s state:s server:s? waiting:i oldest_time:t? clock:s?")]),
     ("diagnose -S", fields("time:t mode:s started_time:t iteration:i last_iteration_time:t? jobs:i statdir:s "
                            "trace_jobs:i")),
     ("mdiag -j", [fields(QUEUE)]),

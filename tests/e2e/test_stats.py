@@ -336,7 +336,7 @@ System Summary:    4 Nodes N% Avail N% Busy  (Current: N% Avail N% Busy)
         self.assertEqual([r["kind"] for r in self.data("diagnose", "-R")], ["RM", "BANK", "META"])
         self.schema(self.data("diagnose", "-R")[1],
                     {"kind": str, "name": str, "state": str, "server": (str, None), "waiting": int,
-                     "oldest_time": (str, None)})
+                     "oldest_time": (str, None), "clock": (str, None)})
         self.assertEqual(self.here("diagnose", "-m").stdout, """diagnosing memory table
 
     Memory Nodes    Up Procs  Free  Dedicated(MB)   Disk(MB)   Swap(MB)

@@ -236,7 +236,17 @@ static void on_release (void *self, struct rpccall *call, const ProtobufCMessage
     rpccall_reply (call, &reply.base);
 }
 
+static void on_clock (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    Nui__Bank__V1__ClockReply reply = NUI__BANK__V1__CLOCK_REPLY__INIT;
+    (void)self;
+    (void)message;
+    reply.now_us = clock_now_us ();
+    rpccall_reply (call, &reply.base);
+}
+
 static const struct rpc_method methods[] = {
+    {"Clock", RPC_ALLOW_ANY, false, 0, on_clock},
     {"Quote", RPC_ALLOW (PRINCIPAL_META), false, 0, on_quote},
     {"HandoverKey", RPC_ALLOW (PRINCIPAL_META), false, 0, on_handover_key},
     {"Hold", RPC_ALLOW (PRINCIPAL_SITE), false, 0, on_hold},

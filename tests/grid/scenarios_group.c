@@ -180,6 +180,7 @@ static void not_told (uint32_t job, const char *reason)
 /* Its site reaches the leader alone, and the leader nobody of its group: the others may go on with it otherwise. */
 static void group_does_not_know_of_an_end (void)
 {
+    sim.shortest = 15 * SEC; /* it ends after the cut */
     sim_run (sim.now + 10 * SEC);
     uint32_t job = grid_submit ("meta1", &one_at_beta);
     CHECK (grid_until (launched, &job, 60 * SEC), "it does not run");
@@ -197,6 +198,7 @@ static void group_does_not_know_of_an_end (void)
 /* The others are away: who led it has to have it voted for once they are back. */
 static void group_hears_of_an_end_later (void)
 {
+    sim.shortest = 15 * SEC; /* it ends after the cut */
     sim_run (sim.now + 10 * SEC);
     uint32_t job = grid_submit ("meta1", &one_at_beta);
     CHECK (grid_until (launched, &job, 60 * SEC), "it does not run");
@@ -235,6 +237,7 @@ static void group_of_five_does_not_know_of_an_end (void)
 {
     static const char *const two[] = {"meta1", "meta2"}, *const three[] = {"meta3", "meta4",
                                                                            "meta5"};
+    sim.shortest = 15 * SEC; /* it ends after the cut */
     sim_run (sim.now + 10 * SEC);
     uint32_t job = grid_submit ("meta1", &one_at_beta);
     CHECK (grid_until (launched, &job, 60 * SEC), "it does not run");

@@ -448,9 +448,11 @@ void admin_stats_scheduler (void *self, struct rpccall *call, const ProtobufCMes
     reply.peers = arena_array (svc->call_arena, SETTINGS_METAS_MAX + 2, sizeof *reply.peers);
     peer (svc, &reply, "RM", svc->rm.ops->type, "");
     int rc = 0;
-    if (svc->bank)
-        rc = waiting_fill (svc, STORE_OUTBOX_BANK, now,
-                           peer (svc, &reply, "BANK", "bank", svc->settings->bank), &err);
+    if (svc->bank) {
+        Nui__Local__V1__Peer *bank = peer (svc, &reply, "BANK", "bank", svc->settings->bank);
+        bank->clock_ahead_us = bank_clock_ahead (svc->bank_clock);
+        rc = waiting_fill (svc, STORE_OUTBOX_BANK, now, bank, &err);
+    }
     for (uint32_t i = 0; rc == 0 && svc->meta && i < svc->settings->meta_count; i++)
         rc = waiting_fill (svc, STORE_OUTBOX_META, now,
                            peer (svc, &reply, "META", "meta", svc->settings->metas[i]), &err);

@@ -17,6 +17,24 @@ static void on_history (void *arg, bool rewritten, const char *why)
     notify_history (arg, rewritten);
 }
 
+static void on_clock (void *arg, bool differ)
+{
+    notify_clock (arg, differ);
+}
+
+static int clock_begin (struct svc *svc, struct err *err)
+{
+    struct bank_clock_config config = {
+        .base = svc->base,
+        .log = svc->log,
+        .client = bank_link_client (svc->bank),
+        .on_change = on_clock,
+        .arg = svc,
+    };
+    svc->bank_clock = bank_clock_create (&config, err);
+    return svc->bank_clock ? 0 : err->code;
+}
+
 static int anchors_begin (struct svc *svc, const struct settings *settings, struct err *err)
 {
     char path[4096];
@@ -89,7 +107,7 @@ static int links_open (struct svc *svc, struct err *err)
     };
     if (settings->bank) {
         svc->bank = bank_link_create (&bank, err);
-        if (!svc->bank || anchors_begin (svc, settings, err) != 0)
+        if (!svc->bank || anchors_begin (svc, settings, err) != 0 || clock_begin (svc, err) != 0)
             return err ? err->code : ERR_IO;
     }
     if (settings->meta_count > 0) {
@@ -112,6 +130,7 @@ static void links_close (struct svc *svc)
 {
     bank_link_destroy (svc->bank);
     anchors_destroy (svc->anchors);
+    bank_clock_destroy (svc->bank_clock);
     meta_link_destroy (svc->meta);
     named_close (svc);
     contact_close (svc);

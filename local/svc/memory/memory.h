@@ -65,6 +65,7 @@ void fairshare_file_load (
 
 /* The bank's history is not, or is again, the one that was kept (local/link/anchors.h). */
 void notify_history (struct svc *svc, bool rewritten);
+void notify_clock (struct svc *svc, bool differs); /* the bank's */
 
 /* --- usage.c --- */
 

@@ -1,5 +1,5 @@
 /* Tells the administrator what should not wait for the next look: a job that failed, a node
- * that is down, a bank that does not answer, denies or has another past, a reservation that has lost nodes.
+ * that is down, a bank that does not answer, denies, has another past or a clock that differs, a reservation that has lost nodes.
  *
  * Each notification is a message of the store's outbox, written with what it tells of, so that none
  * is lost; NOTIFICATIONPROGRAM and NOTIFICATIONURL get them in order, each at least once, one at a
@@ -43,7 +43,7 @@ struct notify {
     char *payload;     /* while it is read */
     size_t payload_len;
     struct problems told;
-    bool bank_silent, history_rewritten;
+    bool bank_silent, history_rewritten, clock_differs;
 };
 
 /* --- events ------------------------------------------------------------------------------- */
@@ -60,6 +60,7 @@ static const struct {
     {NOTIFY_BANK_HISTORY, "BankHistoryRewritten", "BankHistoryRestored"},
     {NOTIFY_BANK_DENIED, "BankDenied", "BankAllowed"},
     {NOTIFY_JOB_LIMIT, "JobLimit", NULL},
+    {NOTIFY_CLOCK_DIFFERS, "ClockDiffers", "ClockAgrees"},
 };
 enum { EVENTS = sizeof events / sizeof *events };
 
@@ -189,6 +190,8 @@ static void problems_now (struct svc *svc, struct problems *p)
         problem (p, NOTIFY_BANK_HISTORY, svc->settings->bank);
     if (svc->bank && *bank_link_denied (svc->bank))
         problem (p, NOTIFY_BANK_DENIED, svc->settings->bank);
+    if (svc->bank && svc->notify->clock_differs)
+        problem (p, NOTIFY_CLOCK_DIFFERS, svc->settings->bank);
     if (p->count > 1)
         qsort (p->line, p->count, sizeof *p->line, by_text);
 }
@@ -197,7 +200,7 @@ static int tell (struct svc *svc, const char *line, bool begins, struct err *err
 {
     unsigned bit = (unsigned)strtoul (line, NULL, 10);
     const char *object = strchr (line, ' ') + 1;
-    char text[400];
+    char text[400], by[64] = "";
     int at = 0;
     while (at < EVENTS && events[at].bit != bit)
         at++;
@@ -222,6 +225,13 @@ static int tell (struct svc *svc, const char *line, bool begins, struct err *err
         text_printf (text, sizeof text,
                      "the history of the bank %s %s the one that this site has an anchor of",
                      object, begins ? "is not" : "is again");
+        break;
+    case NOTIFY_CLOCK_DIFFERS:
+        clocks_text (bank_clock_ahead (svc->bank_clock), "ahead of", by);
+        text_printf (text, sizeof text,
+                     begins ? "the clock of the bank %s is %s this site's"
+                            : "the clocks of the bank %s and of this site agree again",
+                     object, by);
         break;
     default:
         text_printf (text, sizeof text, "reservation %s %s", object,
@@ -315,6 +325,14 @@ void notify_history (struct svc *svc, bool rewritten)
     }
 }
 
+void notify_clock (struct svc *svc, bool differs)
+{
+    if (svc->notify && svc->notify->clock_differs != differs) {
+        svc->notify->clock_differs = differs;
+        pass_wake (svc);
+    }
+}
+
 /* --- sending ------------------------------------------------------------------------------ */
 
 static void wake_in (struct notify *n, duration_us delay)
@@ -395,6 +413,7 @@ static int told_load (struct notify *n, struct err *err)
             problem (&n->told, bit, object + 1);
         n->bank_silent |= bit == NOTIFY_BANK_DOWN;          /* until it answers */
         n->history_rewritten |= bit == NOTIFY_BANK_HISTORY; /* until it is looked at */
+        n->clock_differs |= bit == NOTIFY_CLOCK_DIFFERS;
     }
     free (bytes);
     return 0;

@@ -198,7 +198,17 @@ static void bank_release (void *self, struct rpccall *call, const ProtobufCMessa
     rpccall_reply (call, &reply.base);
 }
 
+static void bank_clock (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    const struct site *s = self;
+    Nui__Bank__V1__ClockReply reply = NUI__BANK__V1__CLOCK_REPLY__INIT;
+    (void)message;
+    reply.now_us = clock_now_us () + s->bank_ahead_us;
+    rpccall_reply (call, &reply.base);
+}
+
 static const struct rpc_method bank_methods[] = {
+    {"Clock", RPC_ALLOW (PRINCIPAL_SITE), false, 0, bank_clock},
     {"Hold", RPC_ALLOW (PRINCIPAL_SITE), false, 2 << 20, bank_hold},
     {"Charge", RPC_ALLOW (PRINCIPAL_SITE), false, 0, bank_charge},
     {"Release", RPC_ALLOW (PRINCIPAL_SITE), false, 0, bank_release},

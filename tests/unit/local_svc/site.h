@@ -64,6 +64,7 @@ struct site {
     unsigned charge_calls;
     int64_t disputed_micro;  /* of each charge */
     bool bank_loses_answers; /* does everything, answers UNAVAILABLE */
+    int64_t bank_ahead_us;   /* what its clock shows, beside the test's */
     /* the metascheduler */
     Nui__Meta__V1__SiteReport *report; /* the last */
     unsigned reports;

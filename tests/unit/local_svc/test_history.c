@@ -225,6 +225,44 @@ static void denied_is_not_for_good (void **state)
     free_message (r);
 }
 
+/* How far the site says that the bank's clock is ahead, in whole minutes. */
+static int64_t clock_shown (struct site *s)
+{
+    Nui__Local__V1__SchedulerRequest request = NUI__LOCAL__V1__SCHEDULER_REQUEST__INIT;
+    ProtobufCMessage *reply = NULL;
+    struct err err = {0};
+    int64_t ahead = INT64_MIN;
+    if (rpcclient_call (s->as_operator, &nui__local__v1__stats__descriptor, "Scheduler",
+                        &request.base, 30 * US_PER_S, true, &reply, &err) != 0)
+        fail_msg ("Scheduler: %s", err.text);
+    Nui__Local__V1__SchedulerReply *r = (Nui__Local__V1__SchedulerReply *)reply;
+    for (size_t i = 0; i < r->n_peers; i++)
+        if (strcmp (r->peers[i]->kind, "BANK") == 0)
+            ahead = r->peers[i]->clock_ahead_us;
+    free_message (r);
+    assert_true (ahead != INT64_MIN);
+    return (ahead + (ahead < 0 ? -30 : 30) * US_PER_S) / (60 * US_PER_S);
+}
+
+/* The administrator hears of a clock that is not the bank's, once, and of its end, also after a restart. */
+static void the_banks_clock (void **state)
+{
+    struct site *s = *state;
+    const char *const config =
+        "NOTIFICATIONURL http://127.0.0.1:1/\nNOTIFICATIONEVENTS CLOCKDIFFERS\n";
+    s->bank_ahead_us = -2 * 3600 * US_PER_S;
+    site_start (s, config);
+    wait_number (s, TOLD ("ClockDiffers"), 1, "the administrator to be told");
+    site_wait (s, site_logged, (void *)"bank clock_differs behind=", "its line in the log");
+    assert_int_equal (clock_shown (s), -120);
+    site_kill (s);
+    s->bank_ahead_us = 50 * US_PER_S; /* within the bound */
+    site_start (s, config);
+    wait_number (s, TOLD ("ClockAgrees"), 1, "the administrator to be told");
+    assert_int_equal (clock_shown (s), 1);
+    assert_int_equal (number_of (s, TOLD ("ClockDiffers")), 1);
+}
+
 /* What it says of itself is refused once. */
 static void invalid_is_for_good (void **state)
 {
@@ -308,7 +346,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         T (is_counted_once),          T (forgotten_when_acknowledged), T (tombstones_go),
         T (history_is_bounded),       T (denied_is_not_for_good),      T (invalid_is_for_good),
-        T (a_bad_event_is_set_aside), T (a_bad_report_buries_nothing),
+        T (a_bad_event_is_set_aside), T (a_bad_report_buries_nothing), T (the_banks_clock),
     };
     cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
     return cmocka_run_group_tests (tests, site_group_setup, site_group_teardown);

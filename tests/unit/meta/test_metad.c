@@ -1360,6 +1360,41 @@ static void jobs_wait_for_the_first_key (void **state)
     fake_destroy (grid);
 }
 
+/* The key has ended when a component is to be prepared elsewhere: said at once, and not when the slot, an hour ahead, is
+ * over; no site is said to have refused. */
+static void no_key_for_what_is_prepared_anew (void **state)
+{
+    struct fakegrid *grid = fake_create (FAKE_SITES);
+    struct waiting group = {.grid = grid};
+    char id[32], path[512];
+    sqlite3 *db = NULL;
+    (void)state;
+    for (uint32_t s = 0; s < 2; s++)
+        grid->site[s].start_estimate = 3600 * US_PER_S;
+    grid->site[1].commit_expired = 1;
+    strcpy (grid->kill_on, "Prepare");
+    grid->kill_after = 2; /* the one of the repair */
+    fake_meta_start (grid);
+    submit_ok (grid, &pair, id);
+    fake_until (grid, was_killed, grid, 20 * US_PER_S);
+    snprintf (path, sizeof path, "%s/meta-state/meta.sqlite", grid->dir);
+    assert_int_equal (sqlite3_open (path, &db), SQLITE_OK);
+    assert_int_equal (sqlite3_exec (db, "DELETE FROM handover_key", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close (db);
+    grid->bank_keyless = true;
+    fake_meta_start (grid);
+    group.id = id;
+    fake_until (grid, waits_for_key, &group, 20 * US_PER_S);
+    assert_int_equal (grid->site[0].part[0].state, FAKE_RELEASED);
+    assert_int_equal (grid->site[0].calls_prepare + grid->site[1].calls_prepare, 3);
+    for (uint32_t s = 0; s < 2; s++)
+        grid->site[s].start_estimate = 0;
+    grid->bank_keyless = false;
+    fake_until_state (grid, id, COMPLETED);
+    assert_int_equal (grid->violations, 0);
+    fake_destroy (grid);
+}
+
 static bool is_renewed (void *site)
 {
     return ((struct fakesite *)site)->calls_renew > 0;
@@ -1517,6 +1552,7 @@ int main (int argc, char **argv)
         cmocka_unit_test (asks_more_sites_only_where_it_must),
         cmocka_unit_test (asks_on_while_reports_promise_more),
         cmocka_unit_test (jobs_wait_for_the_first_key),
+        cmocka_unit_test (no_key_for_what_is_prepared_anew),
         cmocka_unit_test (jobs_are_handed_over_anew_when_the_key_changes),
         cmocka_unit_test (more_sites_are_priced_when_they_have_answered),
         cmocka_unit_test (many_prices_are_asked_for_in_several_calls),
