@@ -145,6 +145,63 @@ class Payment(AdminCase):
             self.amcfg("")
         self.settled()
 
+    def held(self, name, *ask):
+        """What the bank holds for alice's job, asked of the grid and of the site itself; then it ends, and is charged."""
+        for words in (("submit", "-n", 1), ("msub", "--tasks", 1)):
+            done = self.nui("alice", *words, "-A", "phys", "--site", "alpha", "-t", 600, *ask,
+                            self.gated_script(f"{name}-{words[0]}"))
+            ident = done.stdout.strip()
+            hold = wait_for("its hold", lambda: next((h for h in self.grid.json("alice", "hold", "list")
+                                                      if ident in (h["job"], h["site_job"])), None), 60, self.grid.layout.log)
+            self.open_gate(f"{name}-{words[0]}")
+            line = wait_for("the charge", lambda: next((l for l in self.statement()["lines"] if l["kind"] == "charge" and
+                                                        l["job"] in (ident, hold["site_job"])), None), 60, self.grid.layout.log)
+            yield hold["amount"], line["description"]
+
+    def test_memory_and_generic_resources(self):
+        """They are paid for as they were signed, and what they cost is within the bound that was signed."""
+        config = self.grid.layout.config("alpha")
+        was = config.read_text()
+        config.write_text(was + "NODECFG[alpha01] GRES=gpu:4\n")
+        self.amcfg("")
+        self.operate("rate", "set", "alpha", 1, "--memory", 3, "--gres", "gpu=10", "--qos", "spare=0.5", "--qos", "*=1")
+        ask, cost = ("--mem", "2G", "--gres", "gpu:2"), (1 + 2 * 3 + 2 * 10) * 600
+        try:
+            for amount, words in self.held("heavy", *ask):
+                self.assertEqual(amount, cost)
+                self.assertIn(" s * 26 for memory and gres) ", words)
+            for words in (("submit", "-n", 1), ("msub", "--tasks", 1)):
+                told = self.nui("alice", *words, "-A", "phys", "--site", "alpha", "-t", 600, "--hold", *ask,
+                                self.gated_script("bound"))
+                self.assertIn(f"signed for at most {2 * cost} credits (estimate {cost}, times 2)", told.stderr)
+                self.nui("alice", "cancel" if words[0] == "submit" else "canceljob", told.stdout.strip())
+            done = self.nui("alice", "submit", "-n", 1, "-A", "phys", "--site", "alpha", "-t", 600, *ask, "--max-cost", cost - 1,
+                            self.gated_script("dear"), code=1)
+            self.assertIn(f"{cost}", done.stderr)
+            self.assertIn(f"{cost - 1}", done.stderr)
+            # the site itself takes it, and the bank holds nothing for it
+            dear = self.nui("alice", "msub", "--tasks", 1, "-A", "phys", "--site", "alpha", "-t", 600, *ask, "--max-cost", cost - 1,
+                            self.gated_script("dear")).stdout.strip()
+            wait_for("it to say why it waits", lambda: f"costs {cost} credits, the job allows at most {cost - 1}" in
+                     self.here("checkjob", dear).stdout, 60, self.grid.layout.log)
+            self.assertEqual(self.began("dear"), [])
+            self.here("canceljob", dear)
+
+            # processor equivalents: as many as its memory is worth at what the operator registered for a processor,
+            # whatever the site's own configuration makes of it
+            self.operate("rate", "set", "alpha", 1, "--measure", "pe", "--qos", "spare=0.5", "--qos", "*=1")
+            self.operate("site", "modify", "alpha", "--proc-memory", "1G")
+            self.assertEqual([amount for amount, _ in self.held("worth", "--mem", "2G")], [2 * 600] * 2)
+            config.write_text(was.replace("MEM=4G", "MEM=1G"))
+            self.amcfg("")
+            self.assertEqual([amount for amount, _ in self.held("inflated", "--mem", "1G")], [600] * 2)
+        finally:
+            self.operate("rate", "set", "alpha", 1, "--qos", "spare=0.5", "--qos", "*=1")
+            config.write_text(was)
+            self.amcfg("")
+        self.settled()
+        self.assert_books_close()
+
     def test_a_qos_that_it_may_not_have(self):
         before = self.settled()
         ident, site_id = self.start("vain", "vain", "-n", 1, "-t", 600)

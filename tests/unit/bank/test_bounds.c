@@ -53,7 +53,29 @@ struct ask {
     int64_t seconds, ago; /* of a charge: it began so long ago */
     uint32_t incarnation;
     bool failed, partial;
+    int64_t pe, memory_mb; /* as the site says, with a processor equivalent for each thousandth */
+    uint32_t gpus;
 };
+
+/* What the site says of it beside processors and time. */
+struct asked {
+    Nui__Bank__V1__Asked m;
+    Nui__Common__V1__GenericResource gpu, *gres;
+};
+
+static Nui__Bank__V1__Asked *asked_fill (const struct ask *ask, struct asked *a)
+{
+    nui__bank__v1__asked__init (&a->m);
+    nui__common__v1__generic_resource__init (&a->gpu);
+    a->m.pe_milli = ask->pe * 1000;
+    a->m.memory_mb = ask->memory_mb;
+    a->gpu.name = TEXT ("gpu");
+    a->gpu.count = ask->gpus;
+    a->gres = &a->gpu;
+    a->m.gres = &a->gres;
+    a->m.n_gres = ask->gpus > 0;
+    return &a->m;
+}
 
 /* The hold's id, or "" where it is refused for words. */
 static void hold (struct world *w, Nui__Common__V1__Envelope *envelope, struct ask ask,
@@ -71,6 +93,8 @@ static void hold (struct world *w, Nui__Common__V1__Envelope *envelope, struct a
     m.procs = ask.procs;
     m.walltime_us = ask.seconds * US_PER_S;
     m.incarnation = ask.incarnation;
+    struct asked asked;
+    m.asked = asked_fill (&ask, &asked);
     struct bankd_reply reply = bankd_call (&w->d, who, "Hold", &m.base);
     const Nui__Bank__V1__HoldReply *h = (void *)reply.message;
     bool granted = h && h->granted;
@@ -102,6 +126,8 @@ static void charge (struct world *w, Nui__Common__V1__Envelope *envelope, struct
     m.end_us = m.start_us + ask.seconds * US_PER_S;
     m.final = !ask.partial;
     m.successful = m.final && !ask.failed;
+    struct asked asked;
+    m.asked = asked_fill (&ask, &asked);
     struct bankd_reply reply =
         bankd_call (&w->d, ask.job[0] == 'b' ? WHO_BETA : WHO_ALPHA, "Charge", &m.base);
     assert_string_equal (reply.err.text, "");
@@ -129,14 +155,16 @@ static void extend (struct world *w, const char *id, int64_t seconds, const char
     bankd_reply_free (&reply);
 }
 
-static void site_set (struct world *w, uint64_t node_procs, int64_t overrun_s)
+static void site_set (struct world *w, uint64_t node_procs, int64_t overrun_s,
+                      int64_t proc_memory_mb)
 {
     Nui__Bank__V1__SiteSetRequest m = NUI__BANK__V1__SITE_SET_REQUEST__INIT;
     uint8_t key[16];
     m.key = bankd_key (&w->d, key);
     m.site = TEXT ("alpha");
-    m.keep_claims = m.keep_refunds = m.set_node_procs = m.set_overrun = true;
+    m.keep_claims = m.keep_refunds = m.set_node_procs = m.set_overrun = m.set_proc_memory = true;
     m.node_procs = node_procs;
+    m.proc_memory_mb = proc_memory_mb;
     m.overrun_us = overrun_s * US_PER_S;
     struct bankd_reply reply = bankd_call (&w->d, WHO_OPS, "SiteSet", &m.base);
     assert_string_equal (reply.err.text, "");
@@ -240,7 +268,7 @@ static void whole_nodes (void **state)
     hold (w, accepts, (struct ask){.job = "alpha.3", .procs = 13, .seconds = 60}, "at most 12", id);
     most (w, loose, 20);
     most (w, accepts, 12);
-    site_set (w, 16, 0);
+    site_set (w, 16, 0, 0);
     again (w);
     most (w, loose, 32);
     most (w, nodes, 64);
@@ -402,7 +430,7 @@ static void overrun (void **state)
     Nui__Common__V1__Envelope *job =
         sign (w, (struct bankd_job){.procs = 2, .walltime_us = 60 * US_PER_S});
     char id[32];
-    site_set (w, 0, 30);
+    site_set (w, 0, 30, 0);
     hold (w, job, (struct ask){.job = "alpha.1", .procs = 2, .seconds = 60}, "", id);
     charge (w, NULL,
             (struct ask){.job = "alpha.1", .hold = id, .procs = 2, .seconds = 80, .partial = true},
@@ -669,6 +697,137 @@ static void job_ids (void **state)
     bankd_reply_free (&reply);
 }
 
+static void rate (struct world *w, const char *measure, int64_t memory_ppm, int64_t gpu_ppm)
+{
+    Nui__Bank__V1__RateSetRequest m = NUI__BANK__V1__RATE_SET_REQUEST__INIT;
+    Nui__Bank__V1__RateFactor memory = NUI__BANK__V1__RATE_FACTOR__INIT,
+                              gpu = NUI__BANK__V1__RATE_FACTOR__INIT, *factors[] = {&memory, &gpu};
+    uint8_t key[16];
+    m.key = bankd_key (&w->d, key);
+    m.site = TEXT ("alpha");
+    m.multiplier_ppm = 1000000;
+    m.measure = TEXT (measure);
+    memory.kind = TEXT ("memory");
+    memory.name = TEXT ("*");
+    memory.ppm = memory_ppm;
+    gpu.kind = TEXT ("gres");
+    gpu.name = TEXT ("gpu");
+    gpu.ppm = gpu_ppm;
+    m.n_factors = memory_ppm ? 2 : 0;
+    m.factors = factors;
+    struct bankd_reply reply = bankd_call (&w->d, WHO_OPS, "RateSet", &m.base);
+    assert_string_equal (reply.err.text, "");
+    bankd_reply_free (&reply);
+}
+
+static void held (struct world *w, int64_t credits)
+{
+    assert_int_equal (
+        credits * CREDIT,
+        pg_fixture_number (w->sql, "SELECT amount FROM bank.hold ORDER BY id DESC LIMIT 1"));
+}
+
+/* Where processor equivalents are charged, memory is worth processors: as many as what was signed is, by the memory
+ * that the site registered for one, in a hold, in its charge, and in a charge without one. */
+static void equivalents (void **state)
+{
+    struct world *w = *state;
+    struct bankd_job signed_ = {.procs = 1, .memory_mb = 4000, .walltime_us = 60 * US_PER_S};
+    Nui__Common__V1__Envelope *job = sign (w, signed_), *unheld = sign (w, signed_);
+    char id[32];
+    site_set (w, 0, 0, 1000);
+    rate (w, "pe", 0, 0);
+    hold (w, job, (struct ask){.job = "alpha.1", .procs = 1, .seconds = 60, .pe = 100}, "", id);
+    held (w, 4 * 60);
+    again (w);
+    charge (w, NULL,
+            (struct ask){.job = "alpha.1", .hold = id, .procs = 1, .seconds = 60, .pe = 100},
+            100 * 60, 96 * 60);
+    charge (w, unheld, (struct ask){.job = "alpha.2", .procs = 1, .seconds = 60, .pe = 100},
+            100 * 60, 96 * 60);
+    paid (w, 2 * 4 * 60);
+    assert_int_equal (2, rows (w, "note LIKE '%more processor equivalents than were held%'"));
+    envelope_free (job);
+    envelope_free (unheld);
+}
+
+/* Memory and generic resources are what was signed, whatever the site says of them. */
+static void memory_and_gres (void **state)
+{
+    struct world *w = *state;
+    struct bankd_job signed_ = {
+        .procs = 1, .memory_mb = 2048, .gpus = 2, .walltime_us = 60 * US_PER_S};
+    Nui__Common__V1__Envelope *job = sign (w, signed_), *unheld = sign (w, signed_);
+    struct ask much = {.procs = 1, .seconds = 60, .memory_mb = 1 << 20, .gpus = 50};
+    char id[32];
+    rate (w, "wall", 3 * 1000000, 10 * 1000000); /* 1 + 2 * 3 + 2 * 10 a second */
+    much.job = "alpha.1";
+    hold (w, job, much, "", id);
+    held (w, 27 * 60);
+    much.hold = id;
+    charge (w, NULL, much, 27 * 60, 0);
+    much.job = "alpha.2";
+    much.hold = NULL;
+    charge (w, unheld, much, 27 * 60, 0);
+    paid (w, 2 * 27 * 60);
+    envelope_free (job);
+    envelope_free (unheld);
+}
+
+static void refused (struct bankd_reply reply, int code, const char *words)
+{
+    if (reply.err.code != code || !strstr (reply.err.text, words))
+        fail_msg ("%d '%s', wanted %d '%s'", reply.err.code, reply.err.text, code, words);
+    bankd_reply_free (&reply);
+}
+
+/* A hold is its site's, and pays for the job that it was made for: another site neither gives it back, nor makes it
+ * longer, nor has anything paid from it; nor has its own site another job paid. */
+static void others_holds (void **state)
+{
+    struct world *w = *state;
+    Nui__Common__V1__Envelope *job =
+        sign (w, (struct bankd_job){.procs = 1, .walltime_us = 60 * US_PER_S});
+    Nui__Bank__V1__ReleaseRequest release = NUI__BANK__V1__RELEASE_REQUEST__INIT;
+    Nui__Bank__V1__ExtendRequest longer = NUI__BANK__V1__EXTEND_REQUEST__INIT;
+    Nui__Bank__V1__ChargeRequest m = NUI__BANK__V1__CHARGE_REQUEST__INIT;
+    uint8_t key[16];
+    char id[32];
+    hold (w, job, (struct ask){.job = "alpha.1", .procs = 1, .seconds = 50}, "", id);
+    release.key = bankd_key (&w->d, key);
+    release.hold_id = id;
+    refused (bankd_call (&w->d, WHO_BETA, "Release", &release.base), ERR_NOT_FOUND,
+             "site beta has no hold hold.1");
+    release.key = bankd_key (&w->d, key);
+    release.site_job_id = TEXT ("alpha.2");
+    refused (bankd_call (&w->d, WHO_ALPHA, "Release", &release.base), ERR_NOT_FOUND,
+             "site alpha has no hold hold.1 for job alpha.2");
+    longer.key = bankd_key (&w->d, key);
+    longer.hold_id = id;
+    longer.walltime_us = 60 * US_PER_S;
+    refused (bankd_call (&w->d, WHO_BETA, "Extend", &longer.base), ERR_NOT_FOUND,
+             "there is no hold hold.1");
+    m.hold_id = id;
+    m.component = TEXT ("main");
+    m.procs = 1;
+    m.start_us = clock_now_us ();
+    m.end_us = m.start_us + 10 * US_PER_S;
+    m.final = m.successful = true;
+    m.key = bankd_key (&w->d, key);
+    m.site_job_id = TEXT ("beta.1");
+    refused (bankd_call (&w->d, WHO_BETA, "Charge", &m.base), ERR_NOT_FOUND,
+             "site beta has no hold hold.1");
+    m.key = bankd_key (&w->d, key);
+    m.site_job_id = TEXT ("alpha.2");
+    refused (bankd_call (&w->d, WHO_ALPHA, "Charge", &m.base), ERR_CONFLICT,
+             "hold.1 was placed for job alpha.1 component 'main' incarnation 0, not for alpha.2");
+    assert_int_equal (1, pg_fixture_number (w->sql, "SELECT count (*) FROM bank.hold WHERE open"));
+    paid (w, 0);
+    charge (w, NULL, (struct ask){.job = "alpha.1", .hold = id, .procs = 1, .seconds = 50}, 50, 0);
+    paid (w, 50);
+    envelope_free (job);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -687,7 +846,11 @@ int main (void)
         cmocka_unit_test_setup_teardown (clocks, fresh_clocks, world_closed),
         cmocka_unit_test_setup_teardown (forgotten, fresh_window, world_closed),
         cmocka_unit_test_setup_teardown (job_ids, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (equivalents, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (memory_and_gres, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (others_holds, fresh, world_closed),
     };
     signal (SIGPIPE, SIG_IGN);
+    cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
     return cmocka_run_group_tests (tests, world_up, world_down);
 }

@@ -430,11 +430,85 @@ static void stays_the_givers (void **state)
     bankrig_close (&w->rig);
 }
 
+static void denied (struct world *w, struct ledger_request req, const char *words)
+{
+    struct answer a = bankrig_ask (&w->rig, &req);
+    if (a.err.code != ERR_DENIED || !strstr (a.err.text, words))
+        fail_msg ("%s: %d '%s'", ledger_kind_name (req.kind), a.err.code, a.err.text);
+}
+
+static struct ledger_request frozen (struct world *w, const char *account, bool undo)
+{
+    struct ledger_request req = req_new (&w->rig, LEDGER_FREEZE, "nui://test/operator/ops");
+    req.freeze.what = account ? LEDGER_FREEZE_ACCOUNT : LEDGER_FREEZE_GRANT;
+    req.freeze.name = account;
+    req.freeze.grant_id = 1; /* nsf's */
+    req.freeze.reason = undo ? "" : "an audit";
+    req.freeze.undo = undo;
+    return req;
+}
+
+/* What is all people's, or was another's to do: rates, sites and roles; credits back for what another paid; and an end
+ * of what another has frozen. */
+static void not_its_own (struct world *w)
+{
+    static const char words[] = "is not for agency";
+    struct ledger_request site = req_new (&w->rig, LEDGER_SITE_SET, ""),
+                          role = req_new (&w->rig, LEDGER_ROLE_SET, "");
+    site.site.site = "alpha";
+    site.site.claims = site.site.keep_refunds = true;
+    role.role.identity = MEMBER;
+    role.role.role = LEDGER_ROLE_MANAGER;
+    denied (w, as (req_rate (&w->rig, "alpha", 1), NSF), words);
+    denied (w, as (site, NSF), words);
+    denied (w, as (role, NSF), words);
+    int64_t charge = pg_fixture_number (w->sql, "SELECT op_id FROM charge");
+    denied (w, as (req_refund (&w->rig, charge, CREDIT), DFG), words);
+    must (w, as (req_refund (&w->rig, charge, CREDIT), NSF));
+    denied (w, as (frozen (w, NULL, false), DFG), words);
+    must (w, frozen (w, NULL, false));
+    denied (w, as (frozen (w, NULL, true), NSF), words);
+    must (w, frozen (w, NULL, true));
+    must (w, as (frozen (w, NULL, false), NSF));
+    denied (w, as (frozen (w, NULL, true), DFG), words);
+    must (w, as (frozen (w, NULL, true), NSF));
+}
+
+/* A lead freezes her own account, and thaws what she has frozen: no more than that. */
+static void as_lead (struct world *w)
+{
+    struct ledger_request thaw = as (frozen (w, "phys", true), THE_LEAD),
+                          freeze = as (frozen (w, "phys", false), THE_LEAD);
+    must (w, frozen (w, "phys", false));
+    thaw.by_user = freeze.by_user = true;
+    denied (w, thaw, "neither an allocation manager nor a lead");
+    must (w, frozen (w, "phys", true));
+    must (w, freeze);
+    thaw.key = req_new (&w->rig, LEDGER_FREEZE, LEAD).key;
+    must (w, thaw);
+}
+
+static void only_what_is_theirs (void **state)
+{
+    struct world *w = *state;
+    const char *conninfo = pg_fixture_database (w->pg, "theirs");
+    bankrig_open (&w->rig, conninfo);
+    assert_true (bankrig_wait_up (&w->rig, true));
+    w->sql = pg_fixture_connect (conninfo);
+    found (w);
+    not_its_own (w);
+    as_lead (w);
+    PQfinish (w->sql);
+    bankrig_close (&w->rig);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (stays_the_givers),
+        cmocka_unit_test (only_what_is_theirs),
         cmocka_unit_test (players),
     };
+    cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
     return cmocka_run_group_tests (tests, up, down);
 }
