@@ -176,15 +176,15 @@ class Payment(AdminCase):
                 self.assertIn(f"signed for at most {2 * cost} credits (estimate {cost}, times 2)", told.stderr)
                 self.nui("alice", "cancel" if words[0] == "submit" else "canceljob", told.stdout.strip())
             done = self.nui("alice", "submit", "-n", 1, "-A", "phys", "--site", "alpha", "-t", 600, *ask, "--max-cost", cost - 1,
-                            self.gated_script("dear"), code=1)
+                            self.gated_script("too-dear"), code=1)
             self.assertIn(f"{cost}", done.stderr)
             self.assertIn(f"{cost - 1}", done.stderr)
             # the site itself takes it, and the bank holds nothing for it
             dear = self.nui("alice", "msub", "--tasks", 1, "-A", "phys", "--site", "alpha", "-t", 600, *ask, "--max-cost", cost - 1,
-                            self.gated_script("dear")).stdout.strip()
+                            self.gated_script("too-dear")).stdout.strip()
             wait_for("it to say why it waits", lambda: f"costs {cost} credits, the job allows at most {cost - 1}" in
                      self.here("checkjob", dear).stdout, 60, self.grid.layout.log)
-            self.assertEqual(self.began("dear"), [])
+            self.assertEqual(self.began("too-dear"), [])
             self.here("canceljob", dear)
 
             # processor equivalents: as many as its memory is worth at what the operator registered for a processor,
