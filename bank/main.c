@@ -151,6 +151,11 @@ static int reload (void *self, void *settings, struct err *err)
     return 0;
 }
 
+static void metrics (void *self, struct metrics_page *page)
+{
+    bank_service_metrics (((struct bank *)self)->service, page);
+}
+
 static void stop (void *self)
 {
     struct bank *bank = self;
@@ -185,6 +190,7 @@ int main (int argc, char **argv)
                                           .settings_free = settings_free,
                                           .start = start,
                                           .reload = reload,
+                                          .metrics = metrics,
                                           .stop = stop};
     struct bank bank = {0};
     daemon_files_raise ();

@@ -62,6 +62,11 @@ static int reload (void *self, void *settings, struct err *err)
     return svc_reload (program->svc, settings, err);
 }
 
+static void metrics (void *self, struct metrics_page *page)
+{
+    svc_metrics (((struct program *)self)->svc, page);
+}
+
 static void draining (void *self)
 {
     svc_draining (((struct program *)self)->svc);
@@ -88,6 +93,7 @@ static const struct daemon_ops ops = {
     .settings_free = settings_free,
     .start = start,
     .reload = reload,
+    .metrics = metrics,
     .draining = draining,
     .stop = stop,
 };

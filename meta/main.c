@@ -54,6 +54,11 @@ static int reload (void *self, void *settings, struct err *err)
     return metad_reconfigure (((struct program *)self)->metad, settings, err);
 }
 
+static void metrics (void *self, struct metrics_page *page)
+{
+    metad_metrics (((struct program *)self)->metad, page);
+}
+
 static void draining (void *self)
 {
     metad_drain (((struct program *)self)->metad);
@@ -77,6 +82,7 @@ int main (int argc, char **argv)
         .settings_free = settings_free,
         .start = start,
         .reload = reload,
+        .metrics = metrics,
         .draining = draining,
         .stop = stop,
     };

@@ -236,6 +236,24 @@ void fundread_unowned (struct reader *reader, fundread_unowned_f done, void *arg
     pgbatch_submit (reader->loop);
 }
 
+static void give_figures (struct read *read, struct err *err, PGresult *const *res)
+{
+    struct fund_figures figures = {0};
+    if (res)
+        figures = (struct fund_figures){pgres_i64 (res[0], 0, 0), pgres_i64 (res[0], 0, 1),
+                                        pgres_i64 (res[0], 0, 2)};
+    GIVE (read, fundread_figures_f) (read->arg, err, &figures);
+}
+
+void fundread_figures (struct reader *reader, fundread_figures_f done, void *arg)
+{
+    struct read *read = read_start (reader, (reader_any_f)done, arg, give_figures);
+    if (!read)
+        return;
+    read_add (read, RD_FIGURES, pgargs_create (read->arena, ""));
+    pgbatch_submit (reader->loop);
+}
+
 static void give_roles (struct read *read, struct err *err, PGresult *const *res)
 {
     uint32_t count = res ? (uint32_t)PQntuples (res[0]) : 0;

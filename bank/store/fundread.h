@@ -109,6 +109,16 @@ typedef void (*fundread_unowned_f) (void *arg, const struct err *err,
                                     const struct fund_unowned *row, uint32_t count);
 void fundread_unowned (struct reader *reader, fundread_unowned_f done, void *arg);
 
+/* What an operator's board shows. */
+struct fund_figures {
+    int64_t blocks;
+    credit_micro suspense; /* claimed, and paid by nobody */
+    int64_t unowned;       /* rows of reconciliation */
+};
+typedef void (*fundread_figures_f) (void *arg, const struct err *err,
+                                    const struct fund_figures *figures);
+void fundread_figures (struct reader *reader, fundread_figures_f done, void *arg);
+
 struct fund_role {
     const char *identity, *role;
 };

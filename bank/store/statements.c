@@ -815,6 +815,10 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     [BANK_STMT_COUNT + RD_UNOWNED] = {"rd_unowned",
         "SELECT r.site, count (*), (array_agg (r.note ORDER BY r.id))[1] FROM recon_row r WHERE NOT EXISTS "
         "(SELECT FROM recon_event e WHERE e.row_id = r.id) GROUP BY r.site ORDER BY r.site"},
+    [BANK_STMT_COUNT + RD_FIGURES] = {"rd_figures",
+        "SELECT coalesce ((SELECT max (number) FROM block), 0), coalesce ((SELECT -posted FROM balance "
+        "WHERE allocation_id = 2), 0), (SELECT count (*) FROM recon_row r WHERE NOT EXISTS "
+        "(SELECT FROM recon_event e WHERE e.row_id = r.id))"},
     /* $1 who, $2 account or none, $3 after, quotes, one quote or 0, when they are open or 0. */
     [BANK_STMT_COUNT + RD_QUOTES] = {"rd_quotes",
         "SELECT q.id, q.identity, coalesce (q.account, ''), o.recorded_at, q.expires_at, "

@@ -108,6 +108,7 @@ enum read_stmt {
     RD_JOBS_OF,
     RD_RECONS,
     RD_UNOWNED,
+    RD_FIGURES,
     RD_QUOTES,
     READ_STMT_COUNT
 };

@@ -92,6 +92,8 @@ int request_begin (struct work *work, enum ledger_kind kind, const ProtobufCBina
 static void on_done (void *arg, const struct err *err, const void *bytes, size_t len)
 {
     struct work *work = arg;
+    metrics_operation (work->svc->metrics, work->req.kind, err->code == 0,
+                       clock_monotonic_us () - work->submitted);
     if (work_failed (work, err))
         return;
     if (work->req.kind == LEDGER_CHARGE && work->req.charge.site_failed)
@@ -113,6 +115,7 @@ static bool job_signed (void *arg);
 void request_submit (struct work *work)
 {
     struct err err = {0};
+    work->submitted = clock_monotonic_us ();
     if (committer_submit (work->svc->committer, &work->req, work->unchecked ? job_signed : NULL,
                           on_done, work, &err) < 0)
         work_fail (work, &err);

@@ -184,6 +184,7 @@ struct bank_service *bank_service_create (const struct bank_service_config *conf
         reader_silence (svc->reader, silence, svc->limits.read);
     svc->expiry = svc->committer ? expiry_create (svc) : NULL;
     svc->state = svc->committer ? state_create (svc) : NULL;
+    svc->metrics = svc->committer ? metrics_create (svc) : NULL;
     svc->notify = svc->committer ? notify_create (svc, err) : NULL;
     svc->checkpointer =
         svc->notify ? checkpointer_create (config->base, config->log, svc->database, svc->committer,
@@ -223,6 +224,8 @@ void bank_service_destroy (struct bank_service *svc)
     }
     notify_destroy (svc->notify);
     svc->notify = NULL;
+    metrics_destroy (svc->metrics);
+    svc->metrics = NULL;
     expiry_destroy (svc->expiry);
     state_destroy (svc->state);
     checkpointer_destroy (svc->checkpointer);

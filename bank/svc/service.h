@@ -42,6 +42,8 @@ struct bank_service *bank_service_create (const struct bank_service_config *conf
                                           struct err *err);
 /* From now on. */
 void bank_service_settings (struct bank_service *svc, const struct bank_limits *limits);
+/* What it tells of itself (metrics.c), once a second at the most. */
+void bank_service_metrics (struct bank_service *svc, struct metrics_page *page);
 void bank_service_destroy (struct bank_service *svc);
 
 #endif

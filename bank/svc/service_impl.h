@@ -5,6 +5,7 @@
 #include "bank/store/committer.h"
 #include "bank/store/auditread.h"
 #include "bank/store/checkpoint.h"
+#include "bank/svc/metrics.h"
 #include "bank/svc/service.h"
 #include "bank/svc/verified.h"
 #include "proto/nui/v1/bank.pb-c.h"
@@ -23,6 +24,7 @@ struct bank_service {
     struct expiry *expiry;
     struct state *state;
     struct notify *notify;
+    struct metrics *metrics;
     struct verified *verified;
     bool clock_ahead;                /* nothing is written: see store/moment.h */
     struct strbuf signer, signature; /* of the last block: see audit_sign */
@@ -39,6 +41,7 @@ struct work {
     const Nui__Common__V1__Envelope *unchecked; /* of the job: see job_signed; else NULL */
     struct err err;                             /* of a writing call that is being read */
     struct ledger_quote quote; /* of a request that keeps its rates: not answered */
+    duration_us submitted;     /* to the writer, monotonic */
     time_us now, from, to;
     Nui__Bank__V1__GrantStatementReply *statement; /* on its way */
     Nui__Bank__V1__StateRow **rows;                /* likewise, of a proof */

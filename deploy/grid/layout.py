@@ -61,6 +61,7 @@ class Layout:
         return [("GRID", GRID), ("LISTEN", f"127.0.0.1:{port}"),
                 ("PORTFILE", self.run / f"{name}.port"), ("PIDFILE", self.run / f"{name}.pidfile"),
                 ("LOGFILE", self.log / f"{name}.log"), ("LOGLEVEL", "info"),
+                ("METRICS", "127.0.0.1:0"),
                 ("STATEDIR", self.state / name), *self.identity(kind, name)]
 
 

@@ -300,6 +300,7 @@ static void pass_finish (struct svc *svc)
         failed (svc, &err);
     else
         plan_do (svc, plan);
+    svc->pass_took = p->took + clock_monotonic_us () - begun;
     SVC_TELL (svc, pass_done, (svc));
     if (svc->meta)
         meta_link_poke (svc->meta);

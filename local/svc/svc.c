@@ -30,37 +30,15 @@
 
 /* In the order in which each event is told: what is summed up or kept before what acts on it, and before what goes
  * out of the site. */
-static const struct svc_listener *const listeners[] = {&contact_listener,
-                                                       &follow_listener,
-                                                       &fairshare_listener,
-                                                       &native_listener,
-                                                       &usage_listener,
-                                                       &history_listener,
-                                                       &stats_listener,
-                                                       &resv_listener,
-                                                       &resv_charge_listener,
-                                                       &mirror_listener,
-                                                       &notify_listener,
-                                                       &feedback_listener,
-                                                       &forecast_listener,
-                                                       &statdir_listener,
-                                                       &forecast_record_listener,
-                                                       &charge_listener,
-                                                       &purge_listener,
-                                                       &output_listener,
-                                                       &fetch_listener,
-                                                       &evict_listener,
-                                                       &exceed_listener,
-                                                       &job_info_listener,
-                                                       &links_listener,
-                                                       &mode_listener,
-                                                       &stageout_listener,
-                                                       &staging_listener,
-                                                       &deferral_listener,
-                                                       &replay_listener,
-                                                       &stray_listener,
-                                                       &rm_events_listener,
-                                                       NULL};
+static const struct svc_listener *const listeners[] = {
+    &contact_listener,     &follow_listener,   &fairshare_listener, &native_listener,
+    &usage_listener,       &history_listener,  &stats_listener,     &resv_listener,
+    &resv_charge_listener, &mirror_listener,   &metrics_listener,   &notify_listener,
+    &feedback_listener,    &forecast_listener, &statdir_listener,   &forecast_record_listener,
+    &charge_listener,      &purge_listener,    &output_listener,    &fetch_listener,
+    &evict_listener,       &exceed_listener,   &job_info_listener,  &links_listener,
+    &mode_listener,        &stageout_listener, &staging_listener,   &deferral_listener,
+    &replay_listener,      &stray_listener,    &rm_events_listener, NULL};
 
 /* --- creation ----------------------------------------------------------------------------- */
 

@@ -14,6 +14,8 @@ struct svc;
 int svc_create (struct daemon *daemon, struct cred_names *names, const struct settings *settings,
                 struct svc **out, struct err *err);
 int svc_reload (struct svc *svc, const struct settings *settings, struct err *err);
+/* What the site tells of itself (memory/metrics.c), once a second at the most. */
+void svc_metrics (struct svc *svc, struct metrics_page *page);
 void svc_draining (struct svc *svc); /* ends streams that follow output */
 void svc_destroy (struct svc *svc);  /* jobs run on; NULL is a no-op */
 

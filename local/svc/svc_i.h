@@ -86,6 +86,7 @@ struct svc {
     struct rm_waiting *waiting; /* what the resource manager said during a pass: native/events.c */
     struct event *pass_event;   /* the next pass */
     time_us pass_at;            /* the moment of the last one */
+    duration_us pass_took;      /* how long it took, without what was done meanwhile */
     duration_us pass_gap;       /* how long after that the next one may be */
     bool pass_under_way;        /* it is being made, slice by slice */
     bool pass_wanted;           /* what came meanwhile calls for another one */
@@ -96,6 +97,7 @@ struct svc {
     struct statdir *statdir;
     struct notify *notify;
     struct feedback *feedback;
+    struct metrics *metrics;
     struct contact *contact;      /* NULL: no metascheduler */
     struct named *named;          /* likewise: grid/named.c */
     struct purge *purge;          /* NULL until the first poll */
@@ -168,10 +170,10 @@ struct svc_listener {
 extern const struct svc_listener charge_listener, contact_listener, deferral_listener,
     evict_listener, exceed_listener, fairshare_listener, feedback_listener, fetch_listener,
     follow_listener, forecast_listener, forecast_record_listener, history_listener,
-    job_info_listener, links_listener, mirror_listener, mode_listener, native_listener,
-    notify_listener, output_listener, purge_listener, replay_listener, stray_listener,
-    resv_charge_listener, resv_listener, rm_events_listener, staging_listener, stageout_listener,
-    statdir_listener, stats_listener, usage_listener;
+    job_info_listener, links_listener, metrics_listener, mirror_listener, mode_listener,
+    native_listener, notify_listener, output_listener, purge_listener, replay_listener,
+    stray_listener, resv_charge_listener, resv_listener, rm_events_listener, staging_listener,
+    stageout_listener, statdir_listener, stats_listener, usage_listener;
 
 /* --- what rooms stand on ------------------------------------------------------------------ */
 

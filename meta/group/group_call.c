@@ -9,6 +9,7 @@
 #include "meta/place/survey.h"
 #include "meta/place/gridlicence.h"
 #include "meta/lead/lead.h"
+#include "meta/job/metrics.h"
 #include "meta/job/seal.h"
 #include "meta/job/sites.h"
 #include "proto/base/text.h"
@@ -71,6 +72,8 @@ static void prepare_answer (struct gridjob *job, const struct group_call *call,
                             struct coalloc_event *event, const Nui__Local__V1__PrepareReply *reply)
 {
     struct jobpart *part = &job->part[call->part];
+    metrics_prepared (job->metad,
+                      clock_monotonic_us () - call_record (job, call)->part[call->part].sent_mono);
     event->kind = COALLOC_EV_PREPARED;
     event->u.prepared.granted = reply->granted && reply->peer;
     event->u.prepared.next_feasible = reply->next_feasible_us;

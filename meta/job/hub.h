@@ -124,6 +124,7 @@ struct metad {
     struct hooks *hooks;
     struct job_share *shares;  /* share.c: hash by submitter */
     struct refusals *refusals; /* NULL until the first */
+    struct metrics *metrics;   /* metrics.h */
     struct seal *seal;         /* seal.h: keys for what is given to sites */
     struct ranking *ranking;   /* NULL until the first */
     uint64_t reports; /* that came, and changes of the configuration: what is known of sites */

@@ -129,6 +129,7 @@ struct gridjob {
     struct gridjob *licensed_prev, *licensed_next;
     struct joblead *lead; /* lead.h; NULL: no group */
     /* Not durable. */
+    Nui__Meta__V1__GridJobState counted;     /* in which state metrics.h has it; 0: in none */
     bool renew_untold;                       /* its site may not know its delegation: renew.h */
     Nui__Meta__V1__GridJobState saved_state; /* as on disk */
     uint32_t saved_retries;

@@ -13,6 +13,7 @@
 #include "meta/svc/handlers.h"
 #include "meta/job/job.h"
 #include "meta/lead/lead.h"
+#include "meta/job/metrics.h"
 #include "meta/job/peers.h"
 #include "meta/place/gridlicence.h"
 #include "meta/svc/hooks.h"
@@ -67,9 +68,9 @@ static const struct rpc_method peer_methods[] = {
 
 /* In the order in which they are told: what is kept of a job's records and votes before the notices of it. */
 static const struct metad_part *const parts[] = {
-    &group_part,   &lead_part,     &lead_beat_part, &hooks_part,   &gridlicence_part,
-    &answers_part, &waits_part,    &arrays_part,    &renew_part,   &report_part,
-    &seal_part,    &refusals_part, &share_part,     &ranking_part, NULL};
+    &group_part, &lead_part,    &lead_beat_part, &hooks_part,  &gridlicence_part, &answers_part,
+    &waits_part, &arrays_part,  &renew_part,     &report_part, &seal_part,        &refusals_part,
+    &share_part, &ranking_part, &metrics_part,   NULL};
 
 static int bank_link (struct metad *metad, const char *server, struct err *err)
 {
@@ -176,6 +177,11 @@ struct metad *metad_create (const struct metad_env *env, struct metad_config *co
 fail:
     metad_destroy (metad);
     return NULL;
+}
+
+void metad_metrics (struct metad *metad, struct metrics_page *page)
+{
+    metrics_write (metad, page);
 }
 
 int metad_serve (struct metad *metad, struct rpcserver *server, struct err *err)

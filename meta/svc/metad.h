@@ -23,6 +23,8 @@ struct metad *metad_create (const struct metad_env *env, struct metad_config *co
                             struct err *err);
 /* Registers nui.meta.v1.Meta. */
 int metad_serve (struct metad *metad, struct rpcserver *server, struct err *err);
+/* What it tells of itself, once a second at the most. */
+void metad_metrics (struct metad *metad, struct metrics_page *page);
 /* On failure the old configuration stays. */
 int metad_reconfigure (struct metad *metad, struct metad_config *config, struct err *err);
 /* Ends every Watch, so that a drain can finish. */

@@ -59,17 +59,6 @@ struct sigkey *chainmemo_get (struct chainmemo *memo, const struct chainmemo_key
     return slot->signs;
 }
 
-/* The moment in microseconds; 0 when it is absent or cannot be told. */
-static time_us moment_of (const ASN1_TIME *text)
-{
-    struct tm tm;
-
-    if (!text || ASN1_TIME_to_tm (text, &tm) != 1)
-        return 0;
-    time_t seconds = timegm (&tm);
-    return seconds > 0 && seconds < INT64_MAX / US_PER_S ? seconds * US_PER_S : 0;
-}
-
 /* The first end after `at` of a certificate of the chain, or of any CRL of the store. */
 static time_us good_until (X509_STORE_CTX *ctx, time_us at)
 {
@@ -78,12 +67,12 @@ static time_us good_until (X509_STORE_CTX *ctx, time_us at)
     time_us until = INT64_MAX;
 
     for (int i = 0; i < sk_X509_num (chain); i++) {
-        time_us end = moment_of (X509_get0_notAfter (sk_X509_value (chain, i)));
+        time_us end = tlsend_moment (X509_get0_notAfter (sk_X509_value (chain, i)));
         until = end < until ? end : until;
     }
     for (int i = 0; i < sk_X509_OBJECT_num (objects); i++) {
         X509_CRL *crl = X509_OBJECT_get0_X509_CRL (sk_X509_OBJECT_value (objects, i));
-        time_us end = crl ? moment_of (X509_CRL_get0_nextUpdate (crl)) : 0;
+        time_us end = crl ? tlsend_moment (X509_CRL_get0_nextUpdate (crl)) : 0;
         if (end > at && end < until)
             until = end;
     }

@@ -15,6 +15,7 @@
 
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"
+#include "proto/metrics/door.h"
 #include "proto/rpc/daemon_i.h"
 
 enum { WATCH_S = 2, DRAIN_GRACE_S = 5 };
@@ -38,6 +39,7 @@ struct daemon {
     struct rpcserver *server;
     struct event_base *base;
     struct event *on_term, *on_int, *on_hup, *on_watch;
+    struct daemon_metrics *metrics;
     struct daemon_room room;
     struct daemon_stamp config_stamp;
     struct daemon_stamp tls_stamp[4]; /* ca, crl, cert, key */
@@ -103,6 +105,8 @@ static int load_keys (const struct daemon *d, struct loaded *l, struct err *err)
     if (!l->keys->listen && !l->keys->socket && !conf_is_partial (l->conf))
         return err_set (err, ERR_INVALID, "%s: neither LISTEN nor SOCKET is given",
                         conf_name (l->conf));
+    if (l->keys->metrics && metrics_address_check (l->keys->metrics, err) < 0)
+        return err_prefix (err, "%s", conf_name (l->conf));
     l->levels.all = LOG_LEVEL_INFO;
     if (l->keys->log_level && log_levels_parse (l->keys->log_level, &l->levels, err) < 0)
         return err_prefix (err, "%s: LOGLEVEL", conf_name (l->conf));
@@ -190,6 +194,7 @@ static int refuse_fixed (const struct daemon_keys *a, const struct daemon_keys *
         {"PORTFILE", a->port_file, b->port_file},
         {"PIDFILE", a->pid_file, b->pid_file},
         {"LOGFILE", a->log_file, b->log_file},
+        {"METRICS", a->metrics, b->metrics},
         {"CA", a->ca, b->ca},
         {"CRL", a->crl, b->crl},
         {"CERT", a->cert, b->cert},
@@ -472,6 +477,20 @@ static int open_server (struct daemon *d, struct err *err)
     return d->server ? 0 : err->code;
 }
 
+static int open_metrics (struct daemon *d, struct err *err)
+{
+    struct daemon_metrics_config config = {.base = d->base,
+                                           .log = d->log,
+                                           .server = d->server,
+                                           .id = d->id,
+                                           .ops = d->ops,
+                                           .self = d->self,
+                                           .room = &d->room,
+                                           .listen = d->now.keys->metrics};
+    d->metrics = daemon_metrics_open (&config, err);
+    return d->metrics ? 0 : err->code;
+}
+
 static int start (struct daemon *d, struct err *err)
 {
     int rc = make_state_dir (d->now.keys->state_dir, err);
@@ -498,7 +517,8 @@ static int start (struct daemon *d, struct err *err)
     if (rc < 0)
         return rc;
     d->started = true;
-    if (d->now.keys->port_file && d->now.keys->listen)
+    rc = open_metrics (d, err);
+    if (rc == 0 && d->now.keys->port_file && d->now.keys->listen)
         rc = daemon_write_number (d->now.keys->port_file, rpcserver_port (d->server), err);
     return rc;
 }
@@ -518,6 +538,7 @@ static void run (struct daemon *d)
 
 static void close_all (struct daemon *d)
 {
+    daemon_metrics_close (d->metrics); /* it asks the program */
     if (d->started)
         d->ops->stop (d->self);
     if (d->started && d->now.keys->port_file)

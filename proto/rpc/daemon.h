@@ -4,7 +4,7 @@
  * only mode; accepted so that unit files can say what they mean), --version, --help.
  * Keys it reads itself: GRID, STATEDIR, LISTEN host:port, SOCKET path, PORTFILE path, PIDFILE path,
  * (SOCKET of a site only: elsewhere an account of the machine would pass for the user of its name)
- * LOGFILE path, LOGLEVEL, CA, CRL, CERT, KEY, and what one of many may have of the server: CONNECTIONS,
+ * LOGFILE path, LOGLEVEL, METRICS host:port (of this machine), CA, CRL, CERT, KEY, and what one of many may have of the server: CONNECTIONS,
  * CONNECTIONSPERUSER, CONNECTIONSPERADDRESS, HANDSHAKES, CALLRATE. Paths are relative to the configuration's folder.
  *
  * Where ops->alone lets it, a file with SOCKET and none of CA, CRL, CERT, KEY and LISTEN is for one machine: no
@@ -24,6 +24,7 @@
 
 #include "proto/base/log.h"
 #include "proto/conf/conf.h"
+#include "proto/metrics/metrics.h"
 #include "proto/rpc/rpcserver.h"
 #include "proto/rpc/tlsid.h"
 
@@ -63,6 +64,9 @@ struct daemon_ops {
     /* New settings; on failure the old ones stay and the new ones are freed. NULL: the program
      * cannot reload (its keys may then not change). */
     int (*reload) (void *self, void *settings, struct err *err);
+    /* Writes what the program has to tell of itself: metrics.h. From memory, in little time; at most once a second.
+     * NULL: what all daemons tell is all. */
+    void (*metrics) (void *self, struct metrics_page *page);
     /* The drain has begun: end streams that would not end by themselves. NULL: nothing to do. */
     void (*draining) (void *self);
     /* The last thing: the RPC server still exists but serves nobody. Also called when start

@@ -10,6 +10,7 @@
 /* What the skeleton itself reads from the configuration, by daemon_params. */
 struct daemon_keys {
     const char *grid, *state_dir, *listen, *socket, *port_file, *pid_file, *log_file, *log_level;
+    const char *metrics;
     const char *ca, *crl, *cert, *key;
     int64_t connections, per_principal, per_address, handshakes, call_rate;
 };
@@ -36,6 +37,23 @@ bool daemon_room_look (struct daemon_room *room); /* true: tight has changed */
 void daemon_room_close (struct daemon_room *room);
 int daemon_room_check (struct daemon_room *room,
                        struct err *err); /* ERR_UNAVAILABLE while it is tight */
+
+/* daemon_metrics.c: the daemon's page, at LISTEN's port for the grid's daemons and operators and, where METRICS says so,
+ * for programs of this machine. */
+struct daemon_metrics;
+struct daemon_metrics_config {
+    struct event_base *base;
+    struct log *log;
+    struct rpcserver *server;
+    struct tlsid *id;
+    const struct daemon_ops *ops;
+    void *self;
+    const struct daemon_room *room;
+    const char *listen; /* METRICS; NULL: only at LISTEN */
+};
+struct daemon_metrics *daemon_metrics_open (const struct daemon_metrics_config *config,
+                                            struct err *err);
+void daemon_metrics_close (struct daemon_metrics *metrics); /* before the server goes */
 
 /* What a file was like when it was last looked at. */
 struct daemon_stamp {

@@ -23,6 +23,7 @@ const struct conf_param daemon_params[] = {
     KEY ("PIDFILE", pid_file, CONF_PATH, 0, "where its pid is written"),
     KEY ("LOGFILE", log_file, CONF_PATH, 0, "its log; none: standard error"),
     KEY ("LOGLEVEL", log_level, CONF_STRING, 0, "how much it says"),
+    KEY ("METRICS", metrics, CONF_STRING, 0, "where programs of this machine read its metrics"),
     KEY ("CA", ca, CONF_PATH, 0, "the grid's authority"),
     KEY ("CRL", crl, CONF_PATH, 0, "its revocation list"),
     KEY ("CERT", cert, CONF_PATH, 0, "the daemon's certificate"),

@@ -27,7 +27,9 @@ struct rpccall {
     unsigned refs;            /* stream, handler, todo list: one each */
     struct srvconn *conn;     /* NULL once the stream is closed */
     struct rpcserver *server; /* for the count of buffered bytes; NULL with conn */
-    const struct rpcmethod *method;
+    struct rpcmethod *method;
+    const struct rpcserver_page *page; /* what GET reads; then it is no gRPC call */
+    enum metrics_form form;            /* in which */
     int32_t stream_id;
     struct principal peer;
     bool local;
@@ -36,7 +38,8 @@ struct rpccall {
     size_t header_bytes;
     enum rpc_status refuse; /* decided while headers come in */
     const char *refuse_text;
-    bool http_415, is_post, headers_done;
+    bool http_415, is_post, is_get, headers_done;
+    duration_us begun; /* monotonic */
 
     duration_us deadline;
     struct event ev_deadline;
@@ -221,6 +224,10 @@ static ssize_t on_produce (nghttp2_session *session, int32_t stream_id, uint8_t 
         if (call->ready_fn && !call->final)
             todo_add (call, call->conn, TODO_READY);
     }
+    if (!call->out && call->final && call->page) {
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+        return (ssize_t)n;
+    }
     if (!call->out && call->final) {
         *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
         submit_trailer (session, call);
@@ -252,9 +259,10 @@ static void submit_trailers_only (nghttp2_session *session, struct rpccall *call
     (void)nghttp2_submit_response (session, call->stream_id, nv, n, NULL);
 }
 
-static void submit_http_error (nghttp2_session *session, struct rpccall *call)
+static void submit_http_error (nghttp2_session *session, struct rpccall *call, const char *code)
 {
-    static const nghttp2_nv nv[] = {NV (":status", "415")};
+    nghttp2_nv nv[] = {{(uint8_t *)":status", (uint8_t *)code, 7, strlen (code),
+                        NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE}};
 
     call->submitted = true;
     call->final = true;
@@ -285,6 +293,8 @@ static void decide (struct rpccall *call, enum rpc_status status, const char *me
         return;
     call->final = true;
     call->status = status;
+    if (call->server && call->method && !call->method->info->server_streaming)
+        rpcmetrics_count (call->method, status, clock_monotonic_us () - call->begun);
     if (message && status != RPC_OK)
         call->message = strdup (message);
     if (call->has_deadline && call->conn) {
@@ -422,6 +432,41 @@ static void on_deadline (evutil_socket_t fd, short what, void *arg)
         todo_add (call, conn, TODO_CANCEL);
 }
 
+static void cut_stalled (struct srvconn *conn, void *arg)
+{
+    const duration_us *now = arg;
+    struct rpccall *call, *next;
+
+    DL_FOREACH_SAFE (conn->calls, call, next)
+        if (!conn->trusted && call->queued > 0 && session_of (call) &&
+            *now - call->moved >= STALLED_S * US_PER_S) {
+            cut (call, RPC_RESOURCE_EXHAUSTED);
+            if (call->dispatched)
+                todo_add (call, conn, TODO_CANCEL);
+        }
+}
+
+/* Room for an answer; those that nobody reads lose theirs first. */
+static bool queued_add (struct rpccall *call, size_t bytes)
+{
+    struct connshare *shares = rpcserver_shares (call->server);
+    duration_us now = clock_monotonic_us ();
+
+    if (!call->conn->trusted && !connshare_unread_add (shares, call->conn->who, bytes)) {
+        rpcserver_each (call->server, cut_stalled, &now);
+        if (call->final || !connshare_unread_add (shares, call->conn->who, bytes)) {
+            rpcserver_refusal_log (call->conn, "answers that it does not read");
+            decide (call, RPC_RESOURCE_EXHAUSTED,
+                    "too many bytes of answers wait to be read: read them first");
+            return false;
+        }
+    }
+    if (call->queued == 0)
+        call->moved = now;
+    call->queued += bytes;
+    return true;
+}
+
 /* ---- coming in */
 
 static bool is (const uint8_t *text, size_t len, const char *want)
@@ -468,6 +513,7 @@ static void on_path (struct rpccall *call, const uint8_t *value, size_t len)
     struct srvconn *conn = call->conn;
 
     call->method = rpcserver_find (call->server, (const char *)value, len);
+    call->page = rpcserver_page_at (call->server, (const char *)value, len);
     if (!call->method)
         return;
     if (call->refuse == RPC_UNIMPLEMENTED)
@@ -499,6 +545,9 @@ static int on_header (nghttp2_session *session, const nghttp2_frame *frame, cons
         on_path (call, value, value_len);
     } else if (is (name, name_len, ":method")) {
         call->is_post = is (value, value_len, "POST");
+        call->is_get = is (value, value_len, "GET");
+    } else if (is (name, name_len, "accept")) {
+        call->form = metrics_form_of ((const char *)value); /* nghttp2 ends it with a NUL */
     } else if (is (name, name_len, "content-type")) {
         call->http_415 = !grpcwire_content_type_ok ((const char *)value, value_len);
     } else if (is (name, name_len, "grpc-timeout")) {
@@ -510,18 +559,57 @@ static int on_header (nghttp2_session *session, const nghttp2_frame *frame, cons
     return 0;
 }
 
+/* GET of the server's page: answered at once, whole. */
+static void page_answer (nghttp2_session *session, struct rpccall *call)
+{
+    const char *type = metrics_content_type (call->form);
+    nghttp2_nv nv[] = {NV (":status", "200"),
+                       {(uint8_t *)"content-type", (uint8_t *)type, 12, strlen (type),
+                        NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE}};
+    nghttp2_data_provider provider = {.read_callback = on_produce};
+    size_t len;
+
+    if (!(call->page->allow & RPC_ALLOW (call->conn->peer.kind))) {
+        rpcserver_refusal_log (call->conn, "it may not read this page");
+        submit_http_error (session, call, "403");
+        return;
+    }
+    const char *text = call->page->text (call->page->arg, call->form, &len);
+    struct outmsg *m = malloc (sizeof (*m) + len);
+    if (!m || !queued_add (call, len)) {
+        free (m);
+        submit_http_error (session, call, "503");
+        return;
+    }
+    *m = (struct outmsg){.len = len};
+    memcpy (m->bytes, text, len);
+    call->out = call->out_tail = m;
+    call->submitted = call->final = true;
+    (void)nghttp2_submit_response (session, call->stream_id, nv, 2, &provider);
+}
+
 static void headers_done (nghttp2_session *session, struct rpccall *call)
 {
+    call->begun = clock_monotonic_us ();
     call->headers_done = true;
-    if (call->http_415 || !call->is_post) {
-        submit_http_error (session, call);
+    if (!call->is_get)
+        call->page = NULL;
+    if (!call->page && (call->http_415 || !call->is_post)) {
+        submit_http_error (session, call, "415");
         return;
     }
     if (!call->conn->trusted &&
         !connshare_call (rpcserver_shares (call->server), call->conn->who, clock_monotonic_us ())) {
         rpcserver_refusal_log (call->conn, "too many calls a second");
-        refuse (call, RPC_RESOURCE_EXHAUSTED,
-                "more calls a second than you may make here: try again in a moment");
+        if (call->page)
+            submit_http_error (session, call, "429");
+        else
+            refuse (call, RPC_RESOURCE_EXHAUSTED,
+                    "more calls a second than you may make here: try again in a moment");
+        return;
+    }
+    if (call->page) {
+        page_answer (session, call);
         return;
     }
     if (call->refuse == RPC_PERMISSION_DENIED) {
@@ -691,41 +779,6 @@ void rpccall_on_ready (struct rpccall *call, void (*fn) (void *arg), void *arg)
 {
     call->ready_fn = fn;
     call->ready_arg = arg;
-}
-
-static void cut_stalled (struct srvconn *conn, void *arg)
-{
-    const duration_us *now = arg;
-    struct rpccall *call, *next;
-
-    DL_FOREACH_SAFE (conn->calls, call, next)
-        if (!conn->trusted && call->queued > 0 && session_of (call) &&
-            *now - call->moved >= STALLED_S * US_PER_S) {
-            cut (call, RPC_RESOURCE_EXHAUSTED);
-            if (call->dispatched)
-                todo_add (call, conn, TODO_CANCEL);
-        }
-}
-
-/* Room for an answer; those that nobody reads lose theirs first. */
-static bool queued_add (struct rpccall *call, size_t bytes)
-{
-    struct connshare *shares = rpcserver_shares (call->server);
-    duration_us now = clock_monotonic_us ();
-
-    if (!call->conn->trusted && !connshare_unread_add (shares, call->conn->who, bytes)) {
-        rpcserver_each (call->server, cut_stalled, &now);
-        if (call->final || !connshare_unread_add (shares, call->conn->who, bytes)) {
-            rpcserver_refusal_log (call->conn, "answers that it does not read");
-            decide (call, RPC_RESOURCE_EXHAUSTED,
-                    "too many bytes of answers wait to be read: read them first");
-            return false;
-        }
-    }
-    if (call->queued == 0)
-        call->moved = now;
-    call->queued += bytes;
-    return true;
 }
 
 /* Packs and checks a message into the queue; on failure decides the call. */

@@ -60,6 +60,7 @@ struct rpcserver {
     bool draining;
     bool away; /* rpcserver_set_serving (false) */
     const struct sendgate *gate;
+    const struct rpcserver_page *page;
     void (*done_fn) (void *arg);
     void *done_arg;
     struct event ev_accept, ev_grace, ev_done;
@@ -618,7 +619,26 @@ static const struct rpc_method health_methods[] = {
 
 /* ---- what rpccall.c asks */
 
-const struct rpcmethod *rpcserver_find (struct rpcserver *server, const char *path, size_t len)
+struct rpcmethod *rpcserver_methods (const struct rpcserver *server)
+{
+    return server->methods;
+}
+
+void rpcserver_set_page (struct rpcserver *server, const struct rpcserver_page *page)
+{
+    server->page = page;
+}
+
+const struct rpcserver_page *rpcserver_page_at (const struct rpcserver *server, const char *path,
+                                                size_t len)
+{
+    return server->page && strlen (server->page->path) == len &&
+                   memcmp (server->page->path, path, len) == 0
+               ? server->page
+               : NULL;
+}
+
+struct rpcmethod *rpcserver_find (struct rpcserver *server, const char *path, size_t len)
 {
     struct rpcmethod *m;
 
@@ -886,6 +906,7 @@ void rpcserver_destroy (struct rpcserver *server)
     HASH_ITER (hh, server->methods, m, mtmp) {
         HASH_DEL (server->methods, m);
         free (m->path);
+        free (m->times);
         free (m);
     }
     nghttp2_session_callbacks_del (server->callbacks);

@@ -19,6 +19,7 @@
 #include "proto/base/err.h"
 #include "proto/base/log.h"
 #include "proto/base/quantity.h"
+#include "proto/metrics/metrics.h"
 #include "proto/rpc/connshare.h"
 #include "proto/rpc/sendgate.h"
 #include "proto/rpc/tlsid.h"
@@ -96,6 +97,17 @@ uint16_t rpcserver_port (const struct rpcserver *server);
 void rpcserver_set_serving (struct rpcserver *server, bool serving);
 /* For what comes from now on. More connections than the process may have files are not admitted. */
 void rpcserver_set_limits (struct rpcserver *server, const struct connshare_limits *limits);
+/* A page for GET over HTTP/2, beside the methods: the same shares of connections and calls. The text holds until the
+ * loop's next turn. One a server; kept by pointer. */
+struct rpcserver_page {
+    const char *path; /* "/metrics" */
+    uint32_t allow;   /* RPC_ALLOW bits; others get 403 */
+    const char *(*text) (void *arg, enum metrics_form form, size_t *len);
+    void *arg;
+};
+void rpcserver_set_page (struct rpcserver *server, const struct rpcserver_page *page);
+/* Connections, and how long unary calls took by method and status. */
+void rpcserver_metrics (const struct rpcserver *server, struct metrics_page *page);
 /* For the connections that come from now on; the gate outlives them. */
 void rpcserver_set_gate (struct rpcserver *server, const struct sendgate *gate);
 /* After tlsid_reload: closes connections whose peer certificate is no longer valid. */

@@ -6,6 +6,7 @@
 #include <nghttp2/nghttp2.h>
 #include <uthash.h>
 
+#include "proto/metrics/metrics.h"
 #include "proto/rpc/connshare.h"
 #include "proto/rpc/grpcwire.h"
 #include "proto/rpc/h2conn.h"
@@ -27,6 +28,7 @@ struct rpcmethod {
     const struct rpc_method *info;
     const ProtobufCMethodDescriptor *descriptor;
     void *self;
+    struct metrics_times *times; /* [status] of unary calls; NULL until the first has ended */
     UT_hash_handle hh;
 };
 
@@ -56,7 +58,13 @@ void rpccall_turn (struct srvconn *conn);
 /* The connection is gone: every open call loses its stream and hears of it. */
 void rpccall_detach_all (struct srvconn *conn);
 
-const struct rpcmethod *rpcserver_find (struct rpcserver *server, const char *path, size_t len);
+struct rpcmethod *rpcserver_find (struct rpcserver *server, const char *path, size_t len);
+struct rpcmethod *rpcserver_methods (const struct rpcserver *server); /* the first, by hh.next */
+/* The page at that path for such a caller; NULL: there is none. */
+const struct rpcserver_page *rpcserver_page_at (const struct rpcserver *server, const char *path,
+                                                size_t len);
+/* A unary call of it has ended. */
+void rpcmetrics_count (struct rpcmethod *method, enum rpc_status status, duration_us took);
 struct event_base *rpcserver_base (const struct rpcserver *server);
 struct log *rpcserver_log (const struct rpcserver *server);
 /* Counts request bytes held; false when the server holds too many. */

@@ -9,6 +9,7 @@
 #include <openssl/ssl.h>
 
 #include "proto/base/err.h"
+#include "proto/base/quantity.h"
 
 enum principal_kind {
     PRINCIPAL_NONE = 0,
@@ -62,5 +63,9 @@ X509_STORE *tlsid_store (struct tlsid *id);
 struct chainmemo *tlsid_chainmemo (struct tlsid *id);
 struct sigkey *tlsid_sigkey (struct tlsid *id);   /* of its key; owned by id, a new one on reload */
 STACK_OF (X509) * tlsid_chain (struct tlsid *id); /* leaf first; owned by id */
+/* When its own certificate ends, and the first of its revocation lists (0: it has none). tlsend.c */
+time_us tlsid_cert_end (struct tlsid *id);
+time_us tlsid_crl_end (struct tlsid *id);
+time_us tlsend_moment (const ASN1_TIME *text); /* 0 when it is absent or cannot be told */
 
 #endif

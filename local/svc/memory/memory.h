@@ -7,6 +7,7 @@
  *   fairshare.c recorded usage, by names
  *   usage.c     measured use of processors and memory, from the resource manager to the core
  *   feedback.c  FEEDBACKPROGRAM hears of each job that ran
+ *   metrics.c   what the site tells Prometheus
  *   notify.c    what an administrator should hear of at once
  *
  * All of it listens (svc_i.h): nothing that decides about a job calls this room but to have time added up before nodes or
