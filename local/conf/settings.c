@@ -51,6 +51,7 @@ static const struct conf_param rm_attrs[] = {
     {.name = "TYPE", .type = CONF_CALL, .set = set_rm_type, .flags = CONF_F_FIXED},
     {.name = "SERVER", .type = CONF_STRING, .offset = AT (server), .flags = CONF_F_FIXED},
     {.name = "KEY", .type = CONF_PATH, .offset = AT (key)},
+    {.name = "TOKEN", .type = CONF_PATH, .offset = AT (token)},
     {.name = "USER", .type = CONF_STRING, .offset = AT (user), .flags = CONF_F_FIXED},
     {.name = "PARTITION", .type = CONF_STRING, .offset = AT (partition), .flags = CONF_F_FIXED},
     {.name = "CONF", .type = CONF_PATH, .offset = AT (conf)},

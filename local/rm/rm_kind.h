@@ -11,7 +11,7 @@
 
 /* RMCFG[…], of which each kind takes what it knows: see rm_slurm.h. */
 struct rm_options {
-    const char *server, *key, *user, *partition, *conf, *bin, *completions;
+    const char *server, *key, *token, *user, *partition, *conf, *bin, *completions;
     bool sacct, usage;
     bool mirror; /* our reservations are made there, too */
     bool

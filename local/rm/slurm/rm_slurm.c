@@ -71,13 +71,14 @@ static json_t *env_build (const struct slurm *slurm, const struct rm_job *spec, 
     return env;
 }
 
-/* The name of the class where it is one of Slurm's partitions, else Slurm's default. */
+/* The name of the class where it is one of Slurm's partitions, else Slurm's default; NULL: it is not known which, and
+ * Slurm chooses it. */
 static const char *partition_for (const struct slurm *slurm, const char *class_name)
 {
     for (uint32_t i = 0; i < slurm->class_count; i++)
         if (class_name && strcmp (slurm->classes[i].name, class_name) == 0)
             return slurm->classes[i].name;
-    return slurm->default_class;
+    return slurm->default_told ? slurm->default_class : NULL;
 }
 
 static char *submission_build (struct slurm *slurm, const struct rm_job *spec, const char *key,
@@ -94,7 +95,7 @@ static char *submission_build (struct slurm *slurm, const struct rm_job *spec, c
     script_build (spec, work, &script);
     uint32_t tasks = rm_job_tasks (spec);
     json_t *job =
-        json_pack ("{s:s, s:s, s:s, s:s, s:i, s:s, s:b}", "name", title, "comment", comment,
+        json_pack ("{s:s, s:s, s:s*, s:s, s:i, s:s, s:b}", "name", title, "comment", comment,
                    "partition", partition_for (slurm, spec->class_name), "nodes", nodes, "tasks",
                    (int)(tasks ? tasks : 1), "current_working_directory", work, "requeue", 0);
     uint32_t per_task = tasks ? spec->procs / tasks : 1;
@@ -349,7 +350,7 @@ static int slurm_hold (void *self, const char *job_id, uint32_t incarnation, enu
     return 0;
 }
 
-/* scontrol requeue, suspend, resume: slurmrestd has no way to ask for these. */
+/* scontrol suspend, resume, and before v0.0.45 requeue: slurmrestd has no way to ask for these. */
 static void on_command (void *arg, int code, const char *text)
 {
     (void)code;
@@ -364,6 +365,12 @@ static int command_about (struct slurm *slurm, const char *verb, const struct sl
     return 0;
 }
 
+static void on_requeued (void *arg, const struct slurm_answer *answer)
+{
+    on_nothing (arg, answer);
+    slurm_look (arg, true);
+}
+
 static int slurm_requeue (void *self, const char *job_id, uint32_t incarnation, struct err *err)
 {
     struct slurm *slurm = self;
@@ -372,7 +379,14 @@ static int slurm_requeue (void *self, const char *job_id, uint32_t incarnation, 
         return ERR_NOT_FOUND;
     if (!job->native)
         return slurm_cancel (self, job_id, incarnation, err);
-    return command_about (slurm, "requeue", job);
+    if (!slurm_rest_api (slurm->rest)->requeue)
+        return command_about (slurm, "requeue", job);
+    char path[SLURM_ID_MAX + 16];
+    snprintf (path, sizeof path, "job/%s/requeue", job->rm_id);
+    struct slurm_request request = {
+        .method = "GET", .path = path, .on_done = on_requeued, .arg = slurm};
+    slurm_rest_send (slurm->rest, &request);
+    return 0;
 }
 
 static int slurm_suspend (void *self, const char *job_id, uint32_t incarnation, bool on,
@@ -468,6 +482,7 @@ int rm_slurm_create (const struct rm_slurm_config *config, struct rm *out, struc
                                      .log = slurm->log,
                                      .server = config->server,
                                      .key_file = config->key_file,
+                                     .token_file = config->token_file,
                                      .user = config->user,
                                      .token_life = config->token_life};
     int rc = jobdir_parent (config->job_dir, &slurm->job_dir, &slurm->dir, &local);

@@ -28,7 +28,8 @@ struct rm_slurm_config {
     struct event_base *base;
     struct log *log;
     const char *server;      /* slurmrestd: "http://host:port", "unix:/path" */
-    const char *key_file;    /* jwt_hs256.key */
+    const char *key_file;    /* jwt_hs256.key; NULL: token_file */
+    const char *token_file;  /* a token that the site renews */
     const char *user;        /* SlurmUser, or root */
     const char *partition;   /* ours: State=UP, closed to users */
     const char *slurm_conf;  /* for the commands; NULL: Slurm's default */

@@ -2,13 +2,14 @@
  *
  *   rm_slurm.c     operations, creation
  *   slurm_poll.c   when Slurm is looked at, and what is done with what it says
+ *   slurm_states.c states of jobs only, where there are many
  *   slurm_nodes.c  its nodes, partitions and licences
  *   slurm_parse.c  an entry of its JSON in our terms
  *   slurm_job.c    one job: wishes, and what is told of it
  *   slurm_resv.c   our reservations, made there as well
  *   slurm_cmd.c    Slurm's commands, one at a time
  *   slurm_done.c   ends that Slurm has forgotten: its completion file, sacct (slurm_record: a line of these)
- *   slurm_rest, slurm_json, slurm_jwt   the wire */
+ *   slurm_rest, slurm_api, slurm_wire, slurm_json, slurm_token, slurm_jwt   the wire */
 #ifndef NUI_LOCAL_RM_SLURM_I_H
 #define NUI_LOCAL_RM_SLURM_I_H
 
@@ -19,6 +20,7 @@
 #include "local/rm/slurm/rm_slurm.h"
 #include "local/rm/slurm/slurm_json.h"
 #include "local/rm/slurm/slurm_rest.h"
+#include "local/rm/slurm/slurm_wire.h"
 #include "proto/base/arena.h"
 
 enum { SLURM_TITLE_MAX = JOBDIR_KEY_MAX + 12 };
@@ -156,6 +158,7 @@ struct slurm {
     char *licences;      /* "matlab:4,ansys:2" */
     struct strbuf licences_now; /* of the look under way */
     char default_class[SLURM_WORD_MAX];
+    bool default_told; /* it is Slurm's own default, or the first of the list */
     struct slurm_class {
         char name[SLURM_WORD_MAX];
     } * classes;
@@ -168,8 +171,11 @@ struct slurm {
     struct event *settle_timer;
     /* looking */
     struct event *poll_timer, *watch_timer;
-    uint64_t look; /* number of the present or last look at jobs */
-    bool light;    /* it asks for changes only */
+    bool watching;    /* states are asked for */
+    uint64_t look;    /* number of the present or last look at jobs */
+    bool light;       /* it asks for changes only */
+    bool look_partly; /* the list under way is one of changes */
+    uint32_t entries; /* of it */
     bool looking;
     bool look_again; /* when this one is done */
     bool telling;    /* all is read, and being told */
@@ -199,6 +205,9 @@ struct slurm {
 
 int slurm_parse_job (const json_t *object, const char *our_partition, struct arena *arena,
                      struct slurm_seen *out, struct err *err);
+/* A state in a field: one word, or a list of a state and its flags. */
+int slurm_parse_state (const json_t *object, const char *what, const char *field, char word[24],
+                       enum slurm_state *out, struct err *err);
 /* A new node; NULL with err. */
 struct slurm_node *slurm_parse_node (const json_t *object, const char *our_partition,
                                      struct err *err);
@@ -226,6 +235,14 @@ void slurm_seen_take (struct slurm *slurm, const struct slurm_seen *seen);
 void slurm_batch_tell (struct slurm *slurm);
 void slurm_watch (struct slurm *slurm); /* some job is about to change */
 void slurm_timer_set (struct event *timer, duration_us d);
+
+/* --- slurm_states.c ----------------------------------------------------------------------- */
+
+/* Asks for the states of these jobs ("34,33_2"; NULL: of all), then for the fields of those whose state is another than
+ * was told last: each goes to on_job. then: from the loop; ERR_LIMIT: too many, of which none was asked for. */
+void slurm_states_ask (struct slurm *slurm, const char *ids,
+                       int (*on_job) (void *arg, const char *key, json_t *object, struct err *err),
+                       void (*then) (struct slurm *slurm, const struct slurm_answer *answer));
 
 /* --- slurm_nodes.c ------------------------------------------------------------------------ */
 

@@ -524,6 +524,12 @@ static void back_send (struct slurm_job *job)
 
 /* --- submitting --------------------------------------------------------------------------- */
 
+static void on_dropped (void *arg, const struct slurm_answer *answer)
+{
+    if (answer->code == ERR_UNAVAILABLE)
+        slurm_unreachable (arg, answer);
+}
+
 static void on_submitted (struct slurm_job *job, const struct slurm_answer *answer)
 {
     struct slurm *slurm = job->owner;
@@ -536,7 +542,15 @@ static void on_submitted (struct slurm_job *job, const struct slurm_answer *answ
         slurm_job_settle_in (job, US_PER_S);
         return;
     }
-    if (answer->job_id <= 0) {
+    bool partly = answer->job_id > 0 && answer->code == ERR_INVALID;
+    if (partly) { /* without something that we said: that is not the job */
+        char path[SLURM_ID_MAX + 8];
+        snprintf (path, sizeof path, "job/%lld", (long long)answer->job_id);
+        struct slurm_request cancel = {
+            .method = "DELETE", .path = path, .on_done = on_dropped, .arg = slurm};
+        slurm_rest_send (slurm->rest, &cancel);
+    }
+    if (answer->job_id <= 0 || partly) {
         problem (job, "not_submitted", answer);
         start_failed (job, answer->code != 0,
                       *answer->text ? answer->text : "Slurm gave it no number");

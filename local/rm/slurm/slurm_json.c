@@ -38,7 +38,8 @@ static int object_end (struct slurm_split *split,
 
 static void key_byte (struct slurm_split *split, char c)
 {
-    if (split->depth == 1 && split->text_len < sizeof split->text - 1)
+    if ((split->depth == 1 || (split->paths && split->depth == 2)) &&
+        split->text_len < sizeof split->text - 1)
         split->text[split->text_len++] = c;
 }
 
@@ -48,18 +49,23 @@ static int structure (struct slurm_split *split, char c)
     switch (c) {
     case '"':
         split->string = true;
-        split->text_len = 0;
+        if (split->depth < 3) /* a deeper one is no key of ours */
+            split->text_len = 0;
         break;
     case '{':
     case '[':
         split->depth++;
         if (split->depth == 2) {
-            split->array = c == '[';
             split->text[split->text_len] = 0;
             memcpy (split->key, split->text, sizeof split->key);
+            split->array = c == '[';
+            split->paths = c == '{' && strcmp (split->key, "paths") == 0;
         }
-        if (split->depth == 3 && split->array && c == '{')
+        if (split->depth == 3 && (split->array || split->paths) && c == '{') {
+            split->text[split->text_len] = 0;
+            memcpy (split->name, split->text, sizeof split->name);
             split->collecting = true;
+        }
         break;
     case '}':
     case ']':
@@ -186,13 +192,36 @@ int slurm_text (const json_t *o, const char *what, const char *field, bool requi
     int rc = field_of (o, what, field, required, &v, err);
     if (rc != 0 || !v)
         return rc;
-    if (json_is_array (v)) /* of words, as later versions give states */
+    if (json_is_array (v)) /* of words, the main one first: a state and its flags */
         v = json_array_get (v, 0);
     if (v && !json_is_string (v))
         return err_set (err, ERR_INVALID, "slurmrestd: field \"%s\" of %s is %s, wanted a text",
                         field, what, type_name (v));
     if (v)
         *out = json_string_value (v);
+    return 0;
+}
+
+int slurm_words (const json_t *o, const char *what, const char *field, struct strbuf *out,
+                 struct err *err)
+{
+    json_t *v = json_object_get (o, field), *one;
+    const char *word;
+    size_t i;
+    if (!json_is_array (v)) {
+        int rc = slurm_text (o, what, field, false, &word, err);
+        if (rc == 0)
+            strbuf_puts (out, word);
+        return rc;
+    }
+    json_array_foreach (v, i, one)
+    {
+        if (!json_is_string (one))
+            return err_set (err, ERR_INVALID,
+                            "slurmrestd: an entry of the list \"%s\" of %s is %s, wanted a text",
+                            field, what, type_name (one));
+        strbuf_printf (out, "%s%s", i ? "," : "", json_string_value (one));
+    }
     return 0;
 }
 

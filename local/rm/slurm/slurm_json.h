@@ -2,7 +2,9 @@
  *
  * An answer about 10,000 jobs has tens of megabytes: the splitter finds the objects of its arrays
  * as bytes arrive, so that no more than one job is parsed at a time. Getters are typed: a field
- * that is missing or of another type is an error that names it. Pure but for memory. */
+ * that is missing or of another type is an error that names it. Both shapes are read: that of v0.0.38
+ * and before (plain numbers, one word for a state), and that of v0.0.40 and later (numbers as {"set", "infinite",
+ * "number"}, states and features as lists). Pure but for memory. */
 #ifndef NUI_LOCAL_RM_SLURM_JSON_H
 #define NUI_LOCAL_RM_SLURM_JSON_H
 
@@ -16,14 +18,16 @@
 
 enum { SLURM_OBJECT_MAX = 8 << 20 };
 
-/* Objects in arrays that are members of the answer ("jobs", "nodes", "errors" …). */
+/* Objects in arrays that are members of the answer ("jobs", "nodes", "errors" …), and the members of its
+ * object "paths" (of an OpenAPI document). */
 struct slurm_split {
     struct strbuf object; /* being collected */
     char key[64];         /* member of the answer whose array we are in */
-    char text[64];        /* the last string at depth 1: maybe a key */
+    char text[64];        /* the last string at depth 1, or 2: maybe a key */
+    char name[64];        /* of a member of "paths": its key, while fn has it */
     uint32_t text_len;
     int depth;
-    bool string, escape, array, collecting, begun, done;
+    bool string, escape, array, paths, collecting, begun, done;
 };
 
 void slurm_split_init (struct slurm_split *split);
@@ -35,11 +39,14 @@ int slurm_split_feed (struct slurm_split *split, const char *bytes, size_t len,
                       void *arg, struct err *err);
 
 /* Of an object: `what` names it in errors ("job 12"). A null or absent-when-optional field leaves
- * `otherwise`. 22.05 writes plain numbers; {"set":…,"infinite":…,"number":…} is understood too. */
+ * `otherwise`, and so does a number that is not set or infinite. */
 int slurm_int (const json_t *o, const char *what, const char *field, bool required,
                int64_t otherwise, int64_t *out, struct err *err);
 int slurm_text (const json_t *o, const char *what, const char *field, bool required,
                 const char **out, struct err *err); /* never NULL; belongs to the object */
+/* A list of words is "a,b" in out. */
+int slurm_words (const json_t *o, const char *what, const char *field, struct strbuf *out,
+                 struct err *err);
 /* A list of words, or one word. */
 bool slurm_has_word (const json_t *o, const char *field, const char *word);
 

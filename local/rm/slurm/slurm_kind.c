@@ -6,9 +6,11 @@ static int check (const struct rm_options *options, struct err *err)
 {
     if (!options->server)
         return err_set (err, ERR_INVALID, "RMCFG: TYPE=SLURM needs SERVER, slurmrestd's address");
-    if (!options->key)
-        return err_set (err, ERR_INVALID,
-                        "RMCFG: TYPE=SLURM needs KEY, the file of Slurm's jwt_key");
+    if (!options->key == !options->token)
+        return err_set (
+            err, ERR_INVALID,
+            "RMCFG: TYPE=SLURM needs either KEY, the file of Slurm's jwt_key, or TOKEN, "
+            "a file with a token that you renew");
     if (options->usage && !options->sacct)
         return err_set (err, ERR_INVALID, "RMCFG: USAGE is asked of sacct: it needs SACCT=TRUE");
     int rc = name_check ("RMCFG USER", options->user, err);

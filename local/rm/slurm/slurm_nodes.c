@@ -31,6 +31,7 @@ int slurm_on_node (void *arg, const char *key, json_t *object, struct err *err)
     struct slurm_node *same;
     if (strcmp (key, "nodes") != 0)
         return 0;
+    slurm->entries++;
     struct slurm_node *node = slurm_parse_node (object, slurm->partition, err);
     if (!node)
         return err->code;
@@ -128,12 +129,14 @@ int slurm_on_partition (void *arg, const char *key, json_t *object, struct err *
         return err_set (err, ERR_NOMEM, "no memory for partitions");
     slurm->classes = more;
     snprintf (more[slurm->class_count++].name, sizeof more->name, "%s", name);
+    /* Which is Slurm's own is not told by v0.0.40 to v0.0.44: there the first has to do. */
+    slurm->default_told |= slurm_has_word (object, "flags", "default");
     if (slurm_has_word (object, "flags", "default") || !*slurm->default_class)
         snprintf (slurm->default_class, sizeof slurm->default_class, "%s", name);
     /* Up: Slurm's own scheduler would start what users submit there. */
-    const char *state = "";
-    if (!slurm->observe && slurm_text (object, "a partition", "state", false, &state, NULL) == 0 &&
-        strcmp (state, "UP") == 0)
+    bool up = slurm_has_word (object, "state", "UP") ||
+              slurm_has_word (json_object_get (object, "partition"), "state", "UP");
+    if (!slurm->observe && up)
         log_event (
             slurm->log, LOG_LEVEL_WARN, "slurm", "partition_up",
             "partition=%s reason=\"Slurm itself starts jobs of this partition; set its State "

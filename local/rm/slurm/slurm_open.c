@@ -10,6 +10,7 @@ int rm_slurm_open (const struct rm_config *config, struct rm *out, struct err *e
         .log = config->log,
         .server = options->server,
         .key_file = options->key,
+        .token_file = options->token,
         .user = options->user,
         .partition = options->partition,
         .slurm_conf = options->conf,

@@ -32,15 +32,75 @@ static const struct {
     {"OUT_OF_MEMORY", SLURM_ENDED},  {"REVOKED", SLURM_ENDED},
 };
 
-static int state_of (const char *word, const char *what, enum slurm_state *out, struct err *err)
+static enum slurm_state state_of_word (const char *word)
 {
     for (size_t i = 0; i < sizeof states / sizeof *states; i++)
-        if (strcmp (states[i].word, word) == 0) {
-            *out = states[i].state;
-            return 0;
+        if (strcmp (states[i].word, word) == 0)
+            return states[i].state;
+    return SLURM_NONE;
+}
+
+/* v0.0.40 and later give a state and its flags, in no order that means something; before, the flag stood in place of
+ * the state, and still does here. What is being completed shows its end, or that it waits again, later. */
+static const char *state_of_list (const json_t *list)
+{
+    static const char *const flags[] = {"COMPLETING",    "REVOKED",     "REQUEUED",
+                                        "REQUEUE_HOLD",  "REQUEUE_FED", "SPECIAL_EXIT",
+                                        "RESV_DEL_HOLD", "STOPPED"};
+    const char *word, *main = "";
+    json_t *one;
+    size_t i;
+    for (size_t f = 0; f < sizeof flags / sizeof *flags; f++)
+        json_array_foreach (list, i, one)
+        {
+            word = json_string_value (one);
+            if (word && strcmp (word, flags[f]) == 0)
+                return flags[f];
         }
-    return err_set (err, ERR_INVALID,
-                    "slurmrestd: %s is in the state \"%.40s\", which is not known", what, word);
+    json_array_foreach (list, i, one)
+    {
+        word = json_string_value (one);
+        if (word && (!*main || state_of_word (main) == SLURM_NONE))
+            main = word;
+    }
+    return main;
+}
+
+int slurm_parse_state (const json_t *object, const char *what, const char *field, char word[24],
+                       enum slurm_state *out, struct err *err)
+{
+    const json_t *list = json_object_get (object, field);
+    const char *found;
+    if (json_is_array (list))
+        found = state_of_list (list);
+    else if (slurm_text (object, what, field, true, &found, err) != 0)
+        return err->code;
+    *out = state_of_word (found);
+    text_printf (word, 24, "%.23s", found);
+    return *out != SLURM_NONE
+               ? 0
+               : err_set (err, ERR_INVALID,
+                          "slurmrestd: %s is in the state \"%.40s\", which is not known", what,
+                          found);
+}
+
+/* As wait(2) gives it: a number, or from v0.0.40 on {"return_code": 3, "signal": {"id": 15}}. */
+static int exit_status_of (const json_t *object, const char *what, int32_t *out, struct err *err)
+{
+    json_t *code = json_object_get (object, "exit_code");
+    int64_t value = 0, signo = 0;
+    int rc;
+    if (json_is_object (code)) {
+        json_t *signal = json_object_get (code, "signal");
+        rc = slurm_int (code, what, "return_code", true, 0, &value, err);
+        if (rc == 0)
+            rc = slurm_int (signal, what, "id", false, 0, &signo, err);
+        value = signo > 0 && signo < 127 ? signo : (value & 0xff) << 8;
+    } else {
+        rc = slurm_int (object, what, "exit_code", false, 0, &value, err);
+    }
+    *out = (int32_t)value;
+    return rc;
 }
 
 void slurm_end_of (const char *word, int32_t exit_status, struct rm_status *out)
@@ -64,16 +124,40 @@ void slurm_end_of (const char *word, int32_t exit_status, struct rm_status *out)
     }
 }
 
-/* Cores of each node that the job has, scaled to processors: "n1:2,n2:1". */
+/* As v0.0.41 and later have it: processors of each node. */
+static int placement_of_list (const json_t *list, const char *what, struct strbuf *b,
+                              struct err *err)
+{
+    json_t *node;
+    size_t i;
+    json_array_foreach (list, i, node)
+    {
+        const char *name;
+        int64_t count;
+        if (slurm_text (node, what, "name", true, &name, err) != 0 ||
+            slurm_int (json_object_get (node, "cpus"), what, "count", true, 0, &count, err) != 0)
+            return err->code;
+        strbuf_printf (b, "%s%s:%lld", b->len ? "," : "", name, (long long)count);
+    }
+    return 0;
+}
+
+/* Processors of each node that the job has: "n1:2,n2:1". To v0.0.40 cores are told, which are scaled. */
 static int placement_of (const json_t *object, const char *what, int64_t procs, struct arena *arena,
                          const char **out, struct err *err)
 {
     struct strbuf b = STRBUF_INIT;
     json_t *resources = json_object_get (object, "job_resources"), *node;
     json_t *list = json_object_get (resources, "allocated_nodes");
+    json_t *nodes = json_object_get (resources, "nodes");
     int64_t all = 0;
     size_t i;
     *out = "";
+    if (json_is_object (nodes) &&
+        placement_of_list (json_object_get (nodes, "allocation"), what, &b, err) != 0) {
+        strbuf_free (&b);
+        return ERR_INVALID;
+    }
     for (int round = 0; round < 2; round++)
         json_array_foreach (list, i, node)
         {
@@ -158,9 +242,26 @@ static const char *text (struct getter *g, const char *field, bool required)
     return g->rc == 0 ? arena_strdup (g->arena, v) : "";
 }
 
-static uint32_t count_of (int64_t v)
+static const char *words (struct getter *g, const char *field)
 {
-    return v > 0 && v < INT32_MAX ? (uint32_t)v : 0;
+    struct strbuf b = STRBUF_INIT;
+    if (g->rc == 0)
+        g->rc = slurm_words (g->object, g->what, field, &b, g->err);
+    return strbuf_move (&b, g->arena);
+}
+
+/* How many; 0: not said. Slurm's own words for that are the greatest of 16 and of 32 bits, and the one before. */
+static uint32_t how_many (struct getter *g, const char *field, bool required, int64_t otherwise)
+{
+    int64_t v = number (g, field, required, otherwise);
+    if (g->rc != 0 || v < 0 || v == UINT16_MAX || v == UINT16_MAX - 1 || v == UINT32_MAX ||
+        v == UINT32_MAX - 1)
+        return 0;
+    if (v > INT32_MAX)
+        g->rc = err_set (g->err, ERR_INVALID,
+                         "slurmrestd: field \"%s\" of %s is %lld, wanted at most %d", field,
+                         g->what, (long long)v, INT32_MAX);
+    return g->rc == 0 ? (uint32_t)v : 0;
 }
 
 static void ids_fill (struct getter *g, struct slurm_seen *out)
@@ -175,7 +276,7 @@ static void ids_fill (struct getter *g, struct slurm_seen *out)
         out->native.rm_id = arena_printf (g->arena, "%lld_%lld", (long long)array, (long long)task);
     else
         out->native.rm_id = arena_printf (g->arena, "%lld", (long long)job);
-    out->native.array_limit = array > 0 ? count_of (number (g, "array_max_tasks", false, 0)) : 0;
+    out->native.array_limit = array > 0 ? how_many (g, "array_max_tasks", false, 0) : 0;
     out->native.array_id = array > 0 ? arena_printf (g->arena, "%lld", (long long)array) : "";
 }
 
@@ -269,12 +370,12 @@ static const char *gres (struct getter *g, const char *field)
 
 static void needs_fill (struct getter *g, struct rm_native *n)
 {
-    n->nodes_min = count_of (number (g, "node_count", true, 0));
-    n->nodes_max = count_of (number (g, "max_nodes", false, 0));
-    n->tasks = count_of (number (g, "tasks", false, 0));
-    n->tasks_per_node = count_of (number (g, "tasks_per_node", false, 0));
-    n->procs = count_of (number (g, "cpus", true, 1));
-    n->procs_per_node_min = count_of (number (g, "minimum_cpus_per_node", false, 0));
+    n->nodes_min = how_many (g, "node_count", true, 0);
+    n->nodes_max = how_many (g, "max_nodes", false, 0);
+    n->tasks = how_many (g, "tasks", false, 0);
+    n->tasks_per_node = how_many (g, "tasks_per_node", false, 0);
+    n->procs = how_many (g, "cpus", true, 1);
+    n->procs_per_node_min = how_many (g, "minimum_cpus_per_node", false, 0);
     n->memory_per_node_mb = amount (g, "memory_per_node", false);
     n->memory_per_proc_mb = amount (g, "memory_per_cpu", false);
     n->exclusive = slurm_has_word (g->object, "shared", "none");
@@ -312,10 +413,8 @@ int slurm_parse_job (const json_t *object, const char *our_partition, struct are
     ids_fill (&g, out);
     snprintf (what, sizeof what, "job %s", g.rc == 0 ? n->rm_id : "?");
     g.what = what;
-    const char *word = text (&g, "job_state", true);
-    snprintf (out->word, sizeof out->word, "%s", word);
     if (g.rc == 0)
-        g.rc = state_of (word, what, &out->state, err);
+        g.rc = slurm_parse_state (object, what, "job_state", out->word, &out->state, err);
     n->state = out->state == SLURM_PENDING ? RM_NATIVE_PENDING : RM_NATIVE_RUNNING;
     out->partition = text (&g, "partition", true);
     n->submit = moment (&g, "submit_time", true);
@@ -328,8 +427,9 @@ int slurm_parse_job (const json_t *object, const char *our_partition, struct are
     out->comment = text (&g, "comment", false);
     needs_fill (&g, n);
     waiting_fill (&g, out, our_partition);
-    out->restarts = count_of (number (&g, "restart_cnt", false, 0));
-    out->exit_status = (int32_t)number (&g, "exit_code", false, 0);
+    out->restarts = how_many (&g, "restart_cnt", false, 0);
+    if (g.rc == 0)
+        g.rc = exit_status_of (object, what, &out->exit_status, err);
     const char *nodes = text (&g, "nodes", false);
     n->placement = "";
     if (out->state != SLURM_PENDING && *nodes) {
@@ -445,7 +545,8 @@ static enum rm_node_state node_state_of (const json_t *object, const char *state
         if (strcasecmp (state, down[i]) == 0)
             return RM_NODE_DOWN;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        if (slurm_has_word (object, "state_flags", flags[i].flag)) {
+        if (slurm_has_word (object, "state_flags", flags[i].flag) ||
+            slurm_has_word (object, "state", flags[i].flag)) {
             *word_out = flags[i].flag;
             return flags[i].is;
         }
@@ -472,14 +573,14 @@ struct slurm_node *slurm_parse_node (const json_t *object, const char *our_parti
     const char *name = text (&g, "name", true);
     text_printf (what, sizeof what, "node %.60s", name);
     const char *state = text (&g, "state", true);
-    const char *features = text (&g, "active_features", false);
+    const char *features = words (&g, "active_features");
     if (!*features)
-        features = text (&g, "features", false);
+        features = words (&g, "features");
     const char *reason = text (&g, "reason", false);
     const char *resources = gres (&g, "gres");
     const char *address = text (&g, "address", false);
     struct rm_node *n = &node->node;
-    n->procs = count_of (number (&g, "cpus", true, 1));
+    n->procs = how_many (&g, "cpus", true, 1);
     n->memory_mb = amount (&g, "real_memory", true);
     n->disk_mb = amount (&g, "temporary_disk", false);
     int64_t threads = number (&g, "threads", false, 1);
@@ -488,6 +589,8 @@ struct slurm_node *slurm_parse_node (const json_t *object, const char *our_parti
     int64_t load = number (&g, "cpu_load", false, -1);
     n->load_milli = load >= 0 && load < INT32_MAX / 10 ? (int32_t)load * 10 : -1;
     int64_t free_mb = number (&g, "free_memory", false, -1);
+    if (free_mb < 0)
+        free_mb = number (&g, "free_mem", false, -1); /* from v0.0.40 on */
     n->memory_used_mb = free_mb >= 0 && free_mb <= n->memory_mb ? n->memory_mb - free_mb : -1;
     n->state = g.rc == 0 ? node_state_of (object, state, &state) : RM_NODE_DOWN;
     if (n->state != RM_NODE_UP && !*reason)

@@ -9,7 +9,12 @@
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
 
-enum { LIGHT_LOOKS = 5, WATCHED_ONE_BY_ONE = 16 };
+enum {
+    LIGHT_LOOKS = 5,
+    STATES_FROM = 500, /* so many jobs are not read whole for each change */
+    WATCHED_ONE_BY_ONE = 16,
+    WATCHED_BY_STATE = 256,
+};
 static const duration_us watch_every = US_PER_S / 4, retry_first = US_PER_S / 2,
                          retry_last = 10 * US_PER_S;
 
@@ -243,7 +248,11 @@ static int seen_take (struct slurm *slurm, json_t *object, struct err *err)
 
 static int on_job (void *arg, const char *key, json_t *object, struct err *err)
 {
-    return strcmp (key, "jobs") == 0 ? seen_take (arg, object, err) : 0;
+    struct slurm *slurm = arg;
+    if (strcmp (key, "jobs") != 0)
+        return 0;
+    slurm->entries++;
+    return seen_take (slurm, object, err);
 }
 
 /* Those that a whole look did not find. */
@@ -320,7 +329,7 @@ void slurm_look_told (struct slurm *slurm)
     slurm->fresh = slurm->ever_looked = true;
     if (news) {
         log_event (slurm->log, LOG_LEVEL_INFO, "slurm", "reached", "version=%s nodes=%u jobs=%u",
-                   slurm_rest_version (slurm->rest), slurm->node_count, HASH_COUNT (slurm->jobs));
+                   slurm_rest_api (slurm->rest)->name, slurm->node_count, HASH_COUNT (slurm->jobs));
         tell (slurm, RM_EVENT_REACH);
     }
     slurm_resv_settle (slurm);
@@ -333,6 +342,13 @@ void slurm_look_told (struct slurm *slurm)
     look_end (slurm, slurm->poll_every);
 }
 
+/* "Nothing changed" is, from v0.0.40 on, an empty list with a remark. So is a list that became empty: which it was,
+ * the next whole look tells. */
+static bool unchanged_since (const struct slurm *slurm, const struct slurm_answer *answer)
+{
+    return answer->unchanged || (slurm->look_partly && slurm->entries == 0);
+}
+
 static void on_jobs_done (void *arg, const struct slurm_answer *answer)
 {
     struct slurm *slurm = arg;
@@ -343,7 +359,7 @@ static void on_jobs_done (void *arg, const struct slurm_answer *answer)
     slurm_batch_tell (slurm);
     slurm->look_since = slurm->look_begun;
     slurm->retry = 0;
-    if (!answer->unchanged)
+    if (!unchanged_since (slurm, answer))
         missing_settle (slurm);
     slurm->telling = true;
     settle_all (slurm);
@@ -361,17 +377,34 @@ static void list_ask (struct slurm *slurm, const char *list, bool since,
     struct slurm_request request = {
         .method = "GET", .path = path, .on_object = on_object, .on_done = on_done, .arg = slurm};
     snprintf (path, sizeof path, "%s", list);
-    if (since && slurm_rest_since (slurm->rest, list))
-        /* a second and more to be sure: clocks, and Slurm's whole seconds */
-        snprintf (path, sizeof path, "%s?update_time=%lld", list,
+    const struct slurm_api *api = slurm_rest_api (slurm->rest);
+    slurm->look_partly = since && (strcmp (list, "jobs") == 0 ? api->jobs_since : api->nodes_since);
+    slurm->entries = 0;
+    if (slurm->look_partly)
+        /* a second and more to be sure: clocks, and Slurm's whole seconds. v0.0.41 takes seconds only so marked */
+        snprintf (path, sizeof path, "%s?update_time=%s%lld", list,
+                  api->number >= SLURM_API_LISTS ? "uts" : "",
                   (long long)(slurm->look_since / US_PER_S - 3));
     slurm_rest_send (slurm->rest, &request);
+}
+
+static void on_states (struct slurm *slurm, const struct slurm_answer *answer)
+{
+    slurm->look_partly = false;
+    if (answer->code == ERR_LIMIT) /* too much is new */
+        list_ask (slurm, "jobs", false, on_job, on_jobs_done);
+    else
+        on_jobs_done (slurm, answer);
 }
 
 static void jobs_ask (struct slurm *slurm)
 {
     slurm->look++;
-    list_ask (slurm, "jobs", slurm->light, on_job, on_jobs_done);
+    if (slurm->light && HASH_COUNT (slurm->jobs) >= STATES_FROM &&
+        slurm_rest_api (slurm->rest)->jobs_state)
+        slurm_states_ask (slurm, NULL, on_job, on_states);
+    else
+        list_ask (slurm, "jobs", slurm->light, on_job, on_jobs_done);
 }
 
 static void nodes_ask (struct slurm *slurm, bool since);
@@ -381,7 +414,7 @@ static void on_nodes_done (void *arg, const struct slurm_answer *answer)
 {
     struct slurm *slurm = arg;
     bool since = slurm->nodes_since;
-    slurm->nodes_unchanged = answer->unchanged;
+    slurm->nodes_unchanged = unchanged_since (slurm, answer);
     if (answer->code == ERR_CONFLICT && since)
         nodes_ask (slurm, false);
     else if (answer->code != 0)
@@ -423,6 +456,7 @@ static void on_poll (evutil_socket_t fd, short what, void *arg)
     }
     slurm->class_count = 0;
     *slurm->default_class = 0;
+    slurm->default_told = false;
     struct slurm_request request = {.method = "GET",
                                     .path = "partitions",
                                     .on_object = slurm_on_partition,
@@ -470,38 +504,57 @@ static void on_watched_done (void *arg, const struct slurm_answer *answer)
         slurm_unreachable (arg, answer);
 }
 
-static void on_watch (evutil_socket_t fd, short what, void *arg)
+static void on_watched_states (struct slurm *slurm, const struct slurm_answer *answer)
 {
-    struct slurm *slurm = arg;
-    struct slurm_job *job, *next;
-    uint32_t count = 0;
-    char path[WATCHED_ONE_BY_ONE][SLURM_ID_MAX + 8];
-    bool all = false;
-    (void)fd;
-    (void)what;
-    HASH_ITER (hh_id, slurm->by_id, job, next) {
-        if (!watched (job))
-            continue;
-        if (job->number == 0 || count == WATCHED_ONE_BY_ONE)
-            all = true; /* a task without a record of its own can be found in the list only */
-        else
-            snprintf (path[count++], sizeof path[0], "job/%lld", (long long)job->number);
-    }
-    if (all) {
+    slurm->watching = false;
+    on_watched_done (slurm, answer);
+}
+
+/* One by one; by the list where that cannot be. */
+static void watch_each (struct slurm *slurm, struct slurm_job *const *job, uint32_t count)
+{
+    bool all = count > WATCHED_ONE_BY_ONE;
+    for (uint32_t i = 0; i < count; i++)
+        all |= job[i]->number ==
+               0; /* a task without a record of its own can be found in the list only */
+    if (all)
         slurm_look (slurm, true);
-        slurm_timer_set (slurm->watch_timer, US_PER_S);
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; !all && i < count; i++) {
+        char path[SLURM_ID_MAX + 8];
         struct slurm_request request = {.method = "GET",
-                                        .path = path[i],
+                                        .path = path,
                                         .on_object = on_watched_job,
                                         .on_done = on_watched_done,
                                         .arg = slurm};
+        snprintf (path, sizeof path, "job/%lld", (long long)job[i]->number);
         slurm_rest_send (slurm->rest, &request);
     }
     if (count > 0)
-        slurm_timer_set (slurm->watch_timer, watch_every);
+        slurm_timer_set (slurm->watch_timer, all ? US_PER_S : watch_every);
+}
+
+static void on_watch (evutil_socket_t fd, short what, void *arg)
+{
+    struct slurm *slurm = arg;
+    struct slurm_job *job, *next, *found[WATCHED_BY_STATE];
+    uint32_t count = 0;
+    (void)fd;
+    (void)what;
+    HASH_ITER (hh_id, slurm->by_id, job, next)
+        if (count < WATCHED_BY_STATE && watched (job))
+            found[count++] = job;
+    if (count <= WATCHED_ONE_BY_ONE || !slurm_rest_api (slurm->rest)->jobs_state) {
+        watch_each (slurm, found, count);
+        return;
+    }
+    struct strbuf ids = STRBUF_INIT;
+    for (uint32_t i = 0; i < count; i++)
+        strbuf_printf (&ids, "%s%s", i ? "," : "", found[i]->rm_id);
+    if (!slurm->watching)
+        slurm_states_ask (slurm, strbuf_text (&ids), on_watched_job, on_watched_states);
+    slurm->watching = true;
+    strbuf_free (&ids);
+    slurm_timer_set (slurm->watch_timer, watch_every);
 }
 
 void slurm_watch (struct slurm *slurm)

@@ -5,38 +5,38 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include <openssl/crypto.h>
 #include <utlist.h>
 
 #include "local/rm/slurm/slurm_json.h"
-#include "local/rm/slurm/slurm_jwt.h"
+#include "local/rm/slurm/slurm_token.h"
+#include "local/rm/slurm/slurm_wire.h"
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
 #include "proto/curl/curl_loop.h"
 
 enum {
     CONNECTIONS_MAX = 4,
-    NO_CHANGE = 1900,      /* Slurm's own error number for "as it was at update_time" */
+    NO_CHANGE = 1900, /* Slurm's own error number for "as it was at update_time" */
+    NOT_AUTHENTICATED = 1007,
     BACKLOG_MAX = 4 << 20, /* bytes taken from the network and not looked at yet */
     PIECE = 8 << 10,       /* bytes looked at between looks at the clock */
-    PLAIN_MAX = 4 << 20,   /* an answer that is taken whole: the list of versions */
+    PLAIN_MAX = 4 << 20,   /* an answer that is taken whole, of a request without on_object */
+    TRIES_MAX = 50,        /* of what Slurm puts off */
 };
 static const duration_us slice_longest = 2000; /* then other events have their turn */
+static const duration_us try_again_in = US_PER_S / 10;
 static const long answer_patience_s = 60, connect_patience_s = 5;
-/* Those whose fields we know, the newest first. */
-static const char *const versions[] = {"v0.0.38", "v0.0.37"};
 
 struct request {
     struct slurm_rest *rest;
     CURL *easy;
     struct curl_slist *headers;
     char *path, *method, *user, *body;
+    json_t *said; /* of which body is made once the version is known */
     int (*on_object) (void *arg, const char *key, json_t *object, struct err *err);
     void (*on_done) (void *arg, const struct slurm_answer *answer);
     void (*on_drop) (void *arg);
@@ -45,6 +45,9 @@ struct request {
     struct strbuf backlog; /* from `looked` on not looked at yet */
     size_t looked;
     struct slurm_answer answer;
+    char passed_over[300]; /* a field of ours, and why */
+    unsigned tries;
+    bool asleep; /* until it is tried again */
     struct event *slice;
     bool plain; /* taken whole, in backlog */
     bool paused;
@@ -59,14 +62,10 @@ struct slurm_rest {
     char *url;         /* "http://host:port" */
     char *socket_path; /* of unix:…; NULL */
     char *user;
-    unsigned char key[SLURM_JWT_KEY_MAX];
-    size_t key_len;
-    char token[SLURM_JWT_MAX];
-    time_us token_ends;
-    duration_us token_life;
-    char version[16];
-    bool jobs_since, nodes_since; /* it has update_time for these lists */
-    bool asking;                  /* for versions */
+    struct slurm_token *token;
+    struct slurm_api api;
+    struct slurm_offers offers; /* of the answer that is being read */
+    struct request *asking;     /* for versions */
     struct curl_loop *loop;
     struct request *sent;    /* with an easy handle */
     struct request *waiting; /* for the version */
@@ -74,15 +73,23 @@ struct slurm_rest {
 
 /* --- answers ------------------------------------------------------------------------------ */
 
-static void request_free (struct request *r)
+static void transfer_end (struct request *r)
 {
     if (r->easy) {
         curl_loop_remove (r->rest->loop, r->easy);
         curl_easy_cleanup (r->easy);
     }
+    r->easy = NULL;
     curl_slist_free_all (r->headers);
+    r->headers = NULL;
+}
+
+static void request_free (struct request *r)
+{
+    transfer_end (r);
     if (r->slice)
         event_free (r->slice);
+    json_decref (r->said);
     slurm_split_free (&r->split);
     strbuf_free (&r->backlog);
     strbuf_free (&r->head);
@@ -131,11 +138,20 @@ static void done (struct request *r)
     DL_DELETE (rest->sent, r);
     struct slurm_answer answer = r->answer;
     if (answer.code == ERR_UNAVAILABLE)
-        *rest->version = 0; /* another one may come up in its place */
+        rest->api = (struct slurm_api){0}; /* another one may come up in its place */
     void (*on_done) (void *, const struct slurm_answer *) = r->on_done;
     void *arg = r->arg;
     request_free (r);
     on_done (arg, &answer);
+}
+
+/* A field of ours of the wrong type is, from v0.0.40 on, a warning, and the request is done without it. */
+static void warning_take (struct request *r, const json_t *entry)
+{
+    const char *source = json_string_value (json_object_get (entry, "source"));
+    const char *why = json_string_value (json_object_get (entry, "description"));
+    if (source && strncmp (source, "#/", 2) == 0 && !*r->passed_over)
+        text_printf (r->passed_over, sizeof r->passed_over, "%.80s: %s", source, why ? why : "");
 }
 
 /* A short answer: its errors, and the number of a job that was submitted. */
@@ -144,8 +160,45 @@ static void plain_take (struct request *r)
     json_t *doc = json_loads (strbuf_text (&r->backlog), 0, NULL), *entry;
     size_t i;
     json_array_foreach (json_object_get (doc, "errors"), i, entry) errors_take (r, entry);
+    if (r->body)
+        json_array_foreach (json_object_get (doc, "warnings"), i, entry) warning_take (r, entry);
     r->answer.job_id = json_integer_value (json_object_get (doc, "job_id"));
     json_decref (doc);
+}
+
+/* Slurm's own words for: slurmctld was not reached, or broke off. */
+static bool number_of_reach (int64_t number)
+{
+    enum { PROTOCOL_FIRST = 1001, PROTOCOL_LAST = 1004, CTLD_FIRST = 1800, CTLD_LAST = 1805 };
+    return (number >= PROTOCOL_FIRST && number <= PROTOCOL_LAST) ||
+           (number >= CTLD_FIRST && number <= CTLD_LAST);
+}
+
+static void not_accepted (struct request *r)
+{
+    char text[500];
+    text_printf (text, sizeof text, "slurmrestd does not accept our token (%s)",
+                 slurm_token_doubt (r->rest->token));
+    fail (r, ERR_DENIED, text);
+}
+
+/* "Resource temporarily unavailable": its scheduler looks at the job just now. */
+static bool tried_again (struct request *r)
+{
+    if (r->answer.number != EAGAIN || ++r->tries > TRIES_MAX)
+        return false;
+    transfer_end (r);
+    r->answer = (struct slurm_answer){0};
+    slurm_split_free (&r->split);
+    slurm_split_init (&r->split);
+    strbuf_clear (&r->backlog);
+    strbuf_clear (&r->head);
+    r->looked = 0;
+    r->arrived = r->paused = false;
+    r->asleep = true;
+    struct timeval t = {.tv_usec = try_again_in};
+    evtimer_add (r->slice, &t);
+    return true;
 }
 
 /* The status line and what the body said, in one answer. */
@@ -154,6 +207,8 @@ static void conclude (struct request *r)
     long status = 0;
     if (r->plain)
         plain_take (r);
+    if (tried_again (r))
+        return;
     if (r->easy)
         curl_easy_getinfo (r->easy, CURLINFO_RESPONSE_CODE, &status);
     char first[120];
@@ -167,11 +222,16 @@ static void conclude (struct request *r)
     } else if (status == 304 || r->answer.number == NO_CHANGE) {
         r->answer.number = 0;
         r->answer.unchanged = true;
-    } else if (status == 401 || strstr (strbuf_text (&r->head), "Authentication failure")) {
-        fail (r, ERR_DENIED,
-              "slurmrestd does not accept our token (is KEY the cluster's jwt key?)");
+    } else if (status == 401 || r->answer.number == NOT_AUTHENTICATED ||
+               strstr (strbuf_text (&r->head), "Authentication failure")) {
+        not_accepted (r);
     } else if (r->answer.number != 0) {
-        r->answer.code = ERR_CONFLICT;
+        r->answer.code = number_of_reach (r->answer.number) ? ERR_UNAVAILABLE : ERR_CONFLICT;
+    } else if (*r->passed_over) {
+        char text[400];
+        text_printf (text, sizeof text, "slurmrestd passed over what was said of %s",
+                     r->passed_over);
+        fail (r, ERR_INVALID, text);
     } else if (status >= 500) {
         fail (r, ERR_UNAVAILABLE, "slurmrestd could not answer (is slurmctld up?)");
     } else if (status != 200) {
@@ -212,12 +272,19 @@ static void look (struct request *r)
     }
 }
 
+static void launch (struct slurm_rest *rest, struct request *r, const char *prefix);
+
 /* Looks at some of what came, and says when there is more. */
 static void on_slice (evutil_socket_t fd, short what, void *arg)
 {
     struct request *r = arg;
     (void)fd;
     (void)what;
+    if (r->asleep) {
+        r->asleep = false;
+        launch (r->rest, r, "/slurm/");
+        return;
+    }
     if (r->plain) {
         if (r->arrived)
             conclude (r);
@@ -269,25 +336,12 @@ static void over (void *arg, CURL *easy, CURLcode code)
 
 /* --- requests ----------------------------------------------------------------------------- */
 
-static const char *token (struct slurm_rest *rest, struct err *err)
-{
-    time_us now = clock_now_us ();
-    /* Renewed at half its life; also when the clock was set back. */
-    if (now < rest->token_ends - rest->token_life / 2 &&
-        now > rest->token_ends - 2 * rest->token_life)
-        return rest->token;
-    if (slurm_jwt_make (rest->key, rest->key_len, rest->user, now, rest->token_life, rest->token,
-                        err) != 0)
-        return NULL;
-    rest->token_ends = now + rest->token_life;
-    return rest->token;
-}
-
 static void header_add (struct request *r, const char *name, const char *value)
 {
-    char line[SLURM_JWT_MAX + 64];
-    snprintf (line, sizeof line, "%s: %s", name, value);
-    r->headers = curl_slist_append (r->headers, line);
+    struct strbuf line = STRBUF_INIT;
+    strbuf_printf (&line, "%s: %s", name, value);
+    r->headers = curl_slist_append (r->headers, strbuf_text (&line));
+    strbuf_free (&line);
 }
 
 /* Gives it to curl; what fails already here is answered from the loop as well. */
@@ -295,15 +349,23 @@ static void launch (struct slurm_rest *rest, struct request *r, const char *pref
 {
     char url[4096];
     struct err err = {0};
-    const char *t = token (rest, &err);
+    const char *t = slurm_token_get (rest->token, clock_now_us (), &err);
     r->easy = curl_easy_init ();
+    if (r->said) {
+        json_t *said = r->said;
+        r->said = NULL;
+        if (strncmp (r->path, "job/", 4) == 0)
+            said = slurm_wire_job (said, rest->api.number, clock_now_us ());
+        r->body = json_dumps (said, JSON_COMPACT);
+        json_decref (said);
+    }
     if (!t || !r->easy) {
-        fail (r, ERR_IO, t ? "libcurl has no memory" : err.text);
+        fail (r, t ? ERR_IO : err.code, t ? "libcurl has no memory" : err.text);
         r->arrived = true;
         slice_soon (r);
         return;
     }
-    snprintf (url, sizeof url, "%s%s%s%s%s", rest->url, prefix, *prefix ? rest->version : "",
+    snprintf (url, sizeof url, "%s%s%s%s%s", rest->url, prefix, *prefix ? rest->api.name : "",
               *prefix ? "/" : "", r->path);
     header_add (r, "X-SLURM-USER-NAME", r->user ? r->user : rest->user);
     header_add (r, "X-SLURM-USER-TOKEN", t);
@@ -348,67 +410,12 @@ static struct request *request_new (struct slurm_rest *rest, const char *method,
 
 /* --- versions ----------------------------------------------------------------------------- */
 
-/* Is a list of that version asked for with update_time? */
-static bool since_known (const json_t *paths, const char *version, const char *list)
-{
-    char path[64];
-    json_t *one;
-    size_t i;
-    snprintf (path, sizeof path, "/slurm/%s/%s", version, list);
-    json_t *get = json_object_get (json_object_get (paths, path), "get");
-    json_array_foreach (json_object_get (get, "parameters"), i, one)
-    {
-        const char *name = json_string_value (json_object_get (one, "name"));
-        if (name && strcmp (name, "update_time") == 0)
-            return true;
-    }
-    return false;
-}
-
-static void version_choose (struct slurm_rest *rest, const char *text, struct slurm_answer *answer)
-{
-    char offered[160] = "";
-    json_t *doc = json_loads (text, 0, NULL);
-    json_t *paths = json_object_get (doc, "paths");
-    *rest->version = 0;
-    for (size_t i = 0; i < sizeof versions / sizeof *versions && !*rest->version; i++) {
-        char want[64];
-        snprintf (want, sizeof want, "/slurm/%s/jobs", versions[i]);
-        if (json_object_get (paths, want))
-            snprintf (rest->version, sizeof rest->version, "%s", versions[i]);
-    }
-    const char *path;
-    json_t *value;
-    json_object_foreach (paths, path, value)
-    {
-        char version[16] = "", rest_of[16] = "";
-        if (sscanf (path, "/slurm/%15[^/]/%15s", version, rest_of) == 2 &&
-            strcmp (rest_of, "jobs") == 0 &&
-            strlen (offered) + strlen (version) + 3 < sizeof offered)
-            snprintf (offered + strlen (offered), sizeof offered - strlen (offered), "%s%s",
-                      *offered ? ", " : "", version);
-    }
-    rest->jobs_since = since_known (paths, rest->version, "jobs");
-    rest->nodes_since = since_known (paths, rest->version, "nodes");
-    json_decref (doc);
-    if (*rest->version) {
-        log_event (rest->log, LOG_LEVEL_INFO, "slurm", "api_version", "version=%s offered=\"%s\"",
-                   rest->version, offered);
-        return;
-    }
-    answer->code = ERR_UNSUPPORTED;
-    text_printf (answer->text, sizeof answer->text,
-                 "slurmrestd offers %s, and this program knows %s and %s",
-                 *offered ? offered : "no version of its API (openapi plugins: option -s)",
-                 versions[0], versions[1]);
-}
-
 /* What waited for the version goes out, or fails with the same words. */
 static void versions_done (struct slurm_rest *rest, const struct slurm_answer *answer)
 {
     struct request *list = rest->waiting, *r, *next;
     rest->waiting = NULL;
-    rest->asking = false;
+    rest->asking = NULL;
     DL_FOREACH_SAFE (list, r, next) {
         DL_DELETE (list, r);
         DL_APPEND (rest->sent, r);
@@ -422,41 +429,40 @@ static void versions_done (struct slurm_rest *rest, const struct slurm_answer *a
     }
 }
 
-static void on_versions_slice (evutil_socket_t fd, short what, void *arg)
+static int on_versions_path (void *arg, const char *key, json_t *object, struct err *err)
 {
-    struct request *r = arg;
-    struct slurm_rest *rest = r->rest;
-    long status = 0;
-    (void)fd;
-    (void)what;
-    if (!r->arrived)
-        return;
-    struct slurm_answer answer = r->answer;
-    if (answer.code == 0 && r->easy)
-        curl_easy_getinfo (r->easy, CURLINFO_RESPONSE_CODE, &status);
-    if (answer.code == 0 && status == 401) {
-        answer.code = ERR_DENIED;
-        snprintf (answer.text, sizeof answer.text,
-                  "slurmrestd does not accept our token (is KEY the cluster's jwt key?)");
-    } else if (answer.code == 0 && status != 200) {
-        answer.code = ERR_UNAVAILABLE;
-        snprintf (answer.text, sizeof answer.text, "slurmrestd told no versions (HTTP %ld)",
-                  status);
+    struct slurm_rest *rest = arg;
+    (void)err;
+    if (strcmp (key, "paths") == 0)
+        slurm_offers_take (&rest->offers, rest->asking->split.name, object);
+    return 0;
+}
+
+static void on_versions (void *arg, const struct slurm_answer *heard)
+{
+    struct slurm_rest *rest = arg;
+    struct slurm_answer answer = *heard;
+    struct err err = {0};
+    char offered[200];
+    if (answer.code == 0 && slurm_offers_choose (&rest->offers, &rest->api, &err) != 0) {
+        answer.code = err.code;
+        text_printf (answer.text, sizeof answer.text, "%s", err.text);
     } else if (answer.code == 0) {
-        version_choose (rest, strbuf_text (&r->backlog), &answer);
+        slurm_offers_list (&rest->offers, offered, sizeof offered);
+        log_event (rest->log, LOG_LEVEL_INFO, "slurm", "api_version", "version=%s offered=\"%s\"",
+                   rest->api.name, offered);
     }
-    DL_DELETE (rest->sent, r);
-    request_free (r);
     versions_done (rest, &answer);
 }
 
 static void versions_ask (struct slurm_rest *rest)
 {
-    rest->asking = true;
     struct request *r = request_new (rest, "GET", "/openapi/v3");
-    event_free (r->slice);
-    r->slice = evtimer_new (rest->base, on_versions_slice, r);
-    r->plain = true;
+    rest->asking = r;
+    rest->offers.count = 0;
+    r->on_object = on_versions_path;
+    r->on_done = on_versions;
+    r->arg = rest;
     DL_APPEND (rest->sent, r);
     launch (rest, r, "");
 }
@@ -472,11 +478,8 @@ void slurm_rest_send (struct slurm_rest *rest, const struct slurm_request *reque
     r->arg = request->arg;
     r->plain = !request->on_object;
     r->user = request->user ? strdup (request->user) : NULL;
-    if (request->body) {
-        r->body = json_dumps (request->body, JSON_COMPACT);
-        json_decref (request->body);
-    }
-    if (*rest->version) {
+    r->said = request->body;
+    if (*rest->api.name) {
         DL_APPEND (rest->sent, r);
         launch (rest, r, "/slurm/");
         return;
@@ -486,28 +489,9 @@ void slurm_rest_send (struct slurm_rest *rest, const struct slurm_request *reque
         versions_ask (rest);
 }
 
-bool slurm_rest_since (const struct slurm_rest *rest, const char *list)
+const struct slurm_api *slurm_rest_api (const struct slurm_rest *rest)
 {
-    return *rest->version && (strcmp (list, "jobs") == 0 ? rest->jobs_since : rest->nodes_since);
-}
-
-const char *slurm_rest_version (const struct slurm_rest *rest)
-{
-    return rest->version;
-}
-
-static int key_read (struct slurm_rest *rest, const char *path, struct err *err)
-{
-    int fd = open (path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read (fd, rest->key, sizeof rest->key);
-    int saved = errno;
-    if (fd >= 0)
-        close (fd);
-    if (n <= 0)
-        return err_set (err, ERR_IO, "Slurm's JWT key %s: %s", path,
-                        n == 0 ? "it is empty" : strerror (saved));
-    rest->key_len = (size_t)n;
-    return 0;
+    return &rest->api;
 }
 
 static int server_take (struct slurm_rest *rest, const char *server, struct err *err)
@@ -538,15 +522,13 @@ struct slurm_rest *slurm_rest_create (const struct slurm_rest_config *config, st
     rest->base = config->base;
     rest->log = config->log;
     rest->user = strdup (config->user);
-    rest->token_life = config->token_life;
+    rest->token = slurm_token_create (config->key_file, config->token_file, config->user,
+                                      config->token_life, err);
     curl_global_init (CURL_GLOBAL_DEFAULT);
     rest->loop = curl_loop_create (rest->base, CONNECTIONS_MAX, over, rest, err);
     assert (rest->user);
-    if (!rest->loop || server_take (rest, config->server, err) != 0 ||
-        key_read (rest, config->key_file, err) != 0 || !token (rest, err))
-        goto fail;
-    return rest;
-fail:
+    if (rest->token && rest->loop && server_take (rest, config->server, err) == 0)
+        return rest;
     slurm_rest_destroy (rest);
     return NULL;
 }
@@ -568,8 +550,7 @@ void slurm_rest_destroy (struct slurm_rest *rest)
     drop_all (rest->waiting);
     drop_all (rest->sent);
     curl_loop_destroy (rest->loop);
-    OPENSSL_cleanse (rest->key, sizeof rest->key);
-    OPENSSL_cleanse (rest->token, sizeof rest->token);
+    slurm_token_destroy (rest->token);
     free (rest->url);
     free (rest->socket_path);
     free (rest->user);

@@ -1,7 +1,8 @@
 /* slurm_rest: requests to slurmrestd over libcurl, in the loop.
  *
- * The token is made here and renewed; the version of the API is asked of the server (and again
- * after each time it could not be reached). Answers come as the objects of their arrays, a few at a
+ * The token is a good one (slurm_token); the version of the API is asked of the server (slurm_api; and again
+ * after each time it could not be reached), and bodies are said in its words (slurm_wire). What Slurm puts off for a
+ * moment is asked again, and a field of ours that slurmrestd passes over is an error. Answers come as the objects of their arrays, a few at a
  * time, so that a long one never holds the loop: see slurm_json. One loop, one thread. */
 #ifndef NUI_LOCAL_RM_SLURM_REST_H
 #define NUI_LOCAL_RM_SLURM_REST_H
@@ -11,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "local/rm/slurm/slurm_api.h"
 #include "proto/base/err.h"
 #include "proto/base/log.h"
 #include "proto/base/quantity.h"
@@ -19,7 +21,8 @@ struct slurm_rest_config {
     struct event_base *base;
     struct log *log;
     const char *server;     /* "http://host:port", "https://…" or "unix:/path" */
-    const char *key_file;   /* Slurm's jwt_hs256.key */
+    const char *key_file;   /* Slurm's jwt_hs256.key, or NULL */
+    const char *token_file; /* one that the site renews */
     const char *user;       /* in whose name: "root", SlurmUser */
     duration_us token_life; /* whole seconds, at least 2 */
 };
@@ -27,8 +30,9 @@ struct slurm_rest_config {
 struct slurm_rest;
 
 struct slurm_answer {
-    int code;       /* 0, or an err_code: ERR_UNAVAILABLE when nothing was heard, ERR_INVALID … */
-    int64_t number; /* Slurm's own error number; 0: none */
+    int code; /* 0, or an err_code: ERR_UNAVAILABLE when nothing was heard, ERR_INVALID … */
+    int64_t
+        number; /* Slurm's own error number; 0: none. ERR_INVALID with job_id: taken without a field */
     char text[400]; /* why not, in a sentence */
     bool unchanged; /* nothing new since update_time */
     int64_t job_id; /* of a submission; 0: not said */
@@ -51,11 +55,7 @@ struct slurm_request {
 };
 void slurm_rest_send (struct slurm_rest *rest, const struct slurm_request *request);
 
-/* Does the API, by its own description, let "jobs" or "nodes" be asked for since a moment (update_time)?
- * False while its version is not known. */
-bool slurm_rest_since (const struct slurm_rest *rest, const char *list);
-
-/* "v0.0.38"; "" while it is not known. */
-const char *slurm_rest_version (const struct slurm_rest *rest);
+/* What it speaks; all zero while that is not known. */
+const struct slurm_api *slurm_rest_api (const struct slurm_rest *rest);
 
 #endif

@@ -1,5 +1,6 @@
 /* Reservations of ours that Slurm is to keep as well (rm_ops.reserve): what is wished is compared with
- * what a look found, and scontrol makes up the difference; slurmrestd can only read them. So one that
+ * what a look found, and the difference is made up: by slurmrestd where it can (v0.0.43 makes and changes them,
+ * v0.0.40 deletes them), else by scontrol. So one that
  * somebody deleted comes back, and one that was left by a daemon that was killed goes.
  *
  * They are FLEX: a job that names one may begin earlier, end later and use other cores of its nodes, so
@@ -197,7 +198,7 @@ struct resv_errand {
     char user[SLURM_WORD_MAX], key[JOBDIR_KEY_MAX];
 };
 
-static void on_resv_command (void *arg, int code, const char *text)
+static void on_resv_done (void *arg, int code, const char *text)
 {
     struct resv_errand e = *(struct resv_errand *)arg;
     struct slurm *slurm = e.slurm;
@@ -249,12 +250,41 @@ static struct resv_errand *errand_for (struct slurm_resv *r, int what, const cha
     return e;
 }
 
+static void on_resv_answer (void *arg, const struct slurm_answer *answer)
+{
+    struct resv_errand *e = arg;
+    char quoted[600];
+    if (answer->code == ERR_UNAVAILABLE || answer->code == ERR_DENIED)
+        slurm_unreachable (e->slurm, answer);
+    else if (answer->code != 0)
+        log_event (e->slurm->log, LOG_LEVEL_WARN, "slurm", "not_reserved",
+                   "reservation=%s error=%s", e->name,
+                   log_quote (answer->text, quoted, sizeof quoted));
+    on_resv_done (e, answer->code != 0, answer->text);
+}
+
+static void errand_ask (struct resv_errand *e, const char *method, const char *path, json_t *body)
+{
+    struct slurm_request request = {.method = method,
+                                    .path = path,
+                                    .body = body,
+                                    .on_done = on_resv_answer,
+                                    .on_drop = free,
+                                    .arg = e};
+    slurm_rest_send (e->slurm->rest, &request);
+}
+
 static void delete_it (struct slurm_resv *r)
 {
     char name[SLURM_RESV_NAME_MAX + 32];
+    if (slurm_rest_api (r->slurm->rest)->resv_delete) {
+        snprintf (name, sizeof name, "reservation/%s", r->name);
+        errand_ask (errand_for (r, RESV_DELETE, ""), "DELETE", name, NULL);
+        return;
+    }
     snprintf (name, sizeof name, "reservationname=%s", r->name);
     const char *args[] = {"scontrol", "delete", name, NULL};
-    slurm_command (r->slurm, args, on_resv_command, errand_for (r, RESV_DELETE, ""));
+    slurm_command (r->slurm, args, on_resv_done, errand_for (r, RESV_DELETE, ""));
 }
 
 struct share {
@@ -269,7 +299,7 @@ static int share_order (const void *a, const void *b)
     return x->node->order < y->node->order ? -1 : x->node->order > y->node->order;
 }
 
-/* "Nodes=n1,n2", and "CoreCnt=2,4" unless all of them are whole; false: Slurm does not have them all. */
+/* "n1,n2", and cores "2,4" unless all of them are whole; false: Slurm does not have them all. */
 static bool nodes_text (const struct slurm_resv *r, struct strbuf *nodes, struct strbuf *cores)
 {
     struct share *share = calloc (r->host_count + 1, sizeof *share);
@@ -284,8 +314,6 @@ static bool nodes_text (const struct slurm_resv *r, struct strbuf *nodes, struct
     }
     if (known)
         qsort (share, r->host_count, sizeof *share, share_order);
-    strbuf_puts (nodes, "Nodes=");
-    strbuf_puts (cores, "CoreCnt=");
     for (uint32_t i = 0; known && i < r->host_count; i++) {
         const struct slurm_node *n = share[i].node;
         uint32_t procs = share[i].procs < n->node.procs ? share[i].procs : n->node.procs;
@@ -298,36 +326,89 @@ static bool nodes_text (const struct slurm_resv *r, struct strbuf *nodes, struct
     return known;
 }
 
-static void create_it (struct slurm_resv *r)
+static json_t *number_set (int64_t v)
 {
-    char name[SLURM_RESV_NAME_MAX + 32], start[48], end[48], users[SLURM_WORD_MAX + 16];
-    struct strbuf nodes = STRBUF_INIT, cores = STRBUF_INIT;
+    return json_pack ("{s:b, s:b, s:I}", "set", 1, "infinite", v < 0, "number",
+                      (json_int_t)(v < 0 ? 0 : v));
+}
+
+/* "root,alice" as a list. */
+static json_t *names_list (const char *users)
+{
+    json_t *list = json_array ();
+    for (const char *p = users; *p; p += strcspn (p, ","), p += *p == ',')
+        if (*p != ',')
+            json_array_append_new (list, json_stringn (p, strcspn (p, ",")));
+    return list;
+}
+
+/* When it begins and ends there, in seconds; *end -1: it does not. */
+static void times_of (const struct slurm_resv *r, int64_t *start, int64_t *end)
+{
     time_us now = clock_now_us (), from = r->start;
     if (from > now && r->end - from > short_one)
         from += start_slack;
+    *start = (from < now ? now : from) / US_PER_S;
+    *end = r->end == TIME_US_MAX ? -1 : (r->end + US_PER_S - 1) / US_PER_S;
+}
+
+/* cores: "2,4" of the nodes, "" whole ones. Several numbers cannot be said to slurmrestd. */
+static void create_by_rest (struct slurm_resv *r, const char *users, const char *nodes,
+                            const char *cores)
+{
+    int64_t start, end;
+    times_of (r, &start, &end);
+    json_t *body = json_pack ("{s:s, s:o, s:o, s:o, s:[s,s]}", "name", r->name, "start_time",
+                              number_set (start), "users", names_list (users), "node_list",
+                              names_list (nodes), "flags", "IGNORE_JOBS", "FLEX");
+    json_object_set_new (body, end < 0 ? "duration" : "end_time", number_set (end));
+    if (*cores)
+        json_object_set_new (body, "core_count", number_set (strtoll (cores, NULL, 10)));
+    errand_ask (errand_for (r, RESV_CREATE, users), "POST", "reservation", body);
+}
+
+static void create_by_command (struct slurm_resv *r, const char *users, const char *nodes,
+                               const char *cores)
+{
+    char name[SLURM_RESV_NAME_MAX + 32], from[48], until[48], who[SLURM_WORD_MAX + 16];
+    struct strbuf on = STRBUF_INIT, with = STRBUF_INIT;
+    int64_t start, end;
+    times_of (r, &start, &end);
     snprintf (name, sizeof name, "reservationname=%s", r->name);
-    snprintf (start, sizeof start, "StartTime=uts%lld",
-              (long long)((from < now ? now : from) / US_PER_S));
-    if (r->end == TIME_US_MAX)
-        snprintf (end, sizeof end, "Duration=UNLIMITED");
+    snprintf (from, sizeof from, "StartTime=uts%lld", (long long)start);
+    if (end < 0)
+        snprintf (until, sizeof until, "Duration=UNLIMITED");
     else
-        snprintf (end, sizeof end, "EndTime=uts%lld",
-                  (long long)((r->end + US_PER_S - 1) / US_PER_S));
-    snprintf (users, sizeof users, "Users=%s%s%s", r->slurm->user, *r->user ? "," : "", r->user);
+        snprintf (until, sizeof until, "EndTime=uts%lld", (long long)end);
+    snprintf (who, sizeof who, "Users=%s", users);
+    strbuf_printf (&on, "Nodes=%s", nodes);
+    strbuf_printf (&with, "CoreCnt=%s", cores);
+    const char *args[] = {"scontrol",
+                          "create",
+                          "reservation",
+                          name,
+                          from,
+                          until,
+                          who,
+                          "Flags=IGNORE_JOBS,FLEX",
+                          strbuf_text (&on),
+                          *cores ? strbuf_text (&with) : NULL,
+                          NULL};
+    slurm_command (r->slurm, args, on_resv_done, errand_for (r, RESV_CREATE, users));
+    strbuf_free (&on);
+    strbuf_free (&with);
+}
+
+static void create_it (struct slurm_resv *r)
+{
+    char users[SLURM_WORD_MAX + 16];
+    struct strbuf nodes = STRBUF_INIT, cores = STRBUF_INIT;
+    snprintf (users, sizeof users, "%s%s%s", r->slurm->user, *r->user ? "," : "", r->user);
     if (nodes_text (r, &nodes, &cores)) {
-        const char *args[] = {"scontrol",
-                              "create",
-                              "reservation",
-                              name,
-                              start,
-                              end,
-                              users,
-                              "Flags=IGNORE_JOBS,FLEX",
-                              strbuf_text (&nodes),
-                              cores.len ? strbuf_text (&cores) : NULL,
-                              NULL};
-        slurm_command (r->slurm, args, on_resv_command,
-                       errand_for (r, RESV_CREATE, users + sizeof "Users=" - 1));
+        bool rest =
+            slurm_rest_api (r->slurm->rest)->resv_create && (cores.len == 0 || r->host_count == 1);
+        (rest ? create_by_rest : create_by_command) (r, users, strbuf_text (&nodes),
+                                                     strbuf_text (&cores));
     }
     strbuf_free (&nodes);
     strbuf_free (&cores);
@@ -439,7 +520,15 @@ bool slurm_resv_join (struct slurm_job *job)
     struct resv_errand *e = errand_for (r, RESV_JOIN, job->user);
     memcpy (e->key, job->key, sizeof e->key);
     job->joining = true;
-    slurm_command (job->owner, args, on_resv_command, e);
+    if (slurm_rest_api (job->owner->rest)
+            ->resv_create) { /* a known name is changed: all who are to be in */
+        json_t *list = names_list (r->users);
+        json_array_append_new (list, json_string (job->user));
+        errand_ask (e, "POST", "reservation",
+                    json_pack ("{s:s, s:o}", "name", r->name, "users", list));
+    } else {
+        slurm_command (job->owner, args, on_resv_done, e);
+    }
     return false;
 }
 

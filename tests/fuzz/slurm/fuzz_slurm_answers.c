@@ -12,6 +12,8 @@ struct taken {
     struct arena *arena;
     uint64_t digest;
     uint32_t count;
+    struct slurm_split split;
+    struct slurm_offers offers;
 };
 
 static void on_task (void *arg, uint32_t task)
@@ -41,8 +43,16 @@ static int on_object (void *arg, const char *key, json_t *object, struct err *er
     struct taken *t = arg;
     int64_t number;
     char text[64];
+    char word[24];
+    enum slurm_state state;
     t->count++;
     arena_reset (t->arena);
+    if (strcmp (key, "paths") == 0) {
+        slurm_offers_take (&t->offers, t->split.name, object);
+        return 0;
+    }
+    if (strcmp (key, "states") == 0)
+        return slurm_parse_state (object, "an entry", "state", word, &state, err);
     if (strcmp (key, "jobs") == 0)
         return job_take (t, object, err);
     if (strcmp (key, "nodes") == 0) {
@@ -66,16 +76,18 @@ static int on_object (void *arg, const char *key, json_t *object, struct err *er
 
 static int feed (const uint8_t *data, size_t size, size_t piece, struct taken *t)
 {
-    struct slurm_split split;
+    struct slurm_api api;
     struct err err = {0};
     int rc = 0;
     *t = (struct taken){.arena = arena_create (0)};
-    slurm_split_init (&split);
+    slurm_split_init (&t->split);
     for (size_t at = 0; rc == 0 && at < size; at += piece)
-        rc = slurm_split_feed (&split, (const char *)data + at,
+        rc = slurm_split_feed (&t->split, (const char *)data + at,
                                size - at < piece ? size - at : piece, on_object, t, &err);
     assert (rc == 0 || (err.code == rc && strlen (err.text) > 10));
-    slurm_split_free (&split);
+    if (slurm_offers_choose (&t->offers, &api, &err) == 0)
+        assert (api.usable && api.number >= 37);
+    slurm_split_free (&t->split);
     arena_destroy (t->arena);
     return rc;
 }

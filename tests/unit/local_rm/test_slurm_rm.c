@@ -297,15 +297,17 @@ static void no_version_known (void **state)
         const char *versions, *openapi, *says;
         int status;
     } cases[] = {
-        {"v0.0.36 v0.0.40", NULL,
-         "slurmrestd offers v0.0.36, v0.0.40, and this program knows v0.0.38 and "
-         "v0.0.37",
+        {"v0.0.36 v0.0.46", NULL,
+         "slurmrestd offers v0.0.36, v0.0.46, and this program knows v0.0.40 to v0.0.45, v0.0.38 "
+         "and v0.0.37",
          0},
-        {"", NULL, "slurmrestd offers no version of its API (openapi plugins: option -s)", 0},
+        {"", NULL,
+         "slurmrestd offers no version of its API (its options -s and -d choose them), and", 0},
         {"", "{\"paths\":7}", "slurmrestd offers no version of its API", 0},
-        {"", "not JSON", "slurmrestd offers no version of its API", 0},
+        {"", "not JSON", "slurmrestd answered something that is no JSON object", 0},
         {"", "Authentication failure", "slurmrestd does not accept our token", 401},
-        {"", "", "slurmrestd told no versions (HTTP 503)", 503},
+        {"", "", "slurmrestd could not answer (is slurmctld up?)", 503},
+        {"", "", "slurmrestd does not know what was asked for (HTTP 404)", 404},
     };
     struct world *w = *state;
     begin (w);
@@ -361,8 +363,10 @@ static void wrong_answers (void **state)
          "job 5 is in the state \\\"DREAMING\\\", which is not known"},
         {JOBS, 0, "{\"jobs\":[{\"job_id\":5,", "slurmrestd's answer ended early"},
         {JOBS, 0, "{\"jobs\":[{\"job_id\":tru}]}", "an entry of \\\"jobs\\\" is no JSON"},
-        {JOBS, 0, "{\"errors\":[{\"error_number\":1007,\"error\":\"Protocol\"}],\"jobs\":[]}",
+        {JOBS, 0, "{\"errors\":[{\"error_number\":1005,\"error\":\"Protocol\"}],\"jobs\":[]}",
          "Protocol"},
+        {JOBS, 511, "{\"errors\":[{\"error_number\":1007,\"error\":\"Protocol\"}],\"jobs\":[]}",
+         "slurmrestd does not accept our token"},
         {JOBS, 500, "Authentication failure", "slurmrestd does not accept our token"},
         {JOBS, 500, "", "slurmrestd could not answer (is slurmctld up?)"},
         {JOBS, 418, "teapot", "slurmrestd answered HTTP 418: teapot"},
