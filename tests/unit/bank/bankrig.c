@@ -423,6 +423,18 @@ struct ledger_request req_refund (struct bankrig *rig, int64_t charge_op, credit
     return req;
 }
 
+struct ledger_request req_freeze (struct bankrig *rig, enum ledger_freezable what, const char *name,
+                                  int64_t grant, bool undo)
+{
+    struct ledger_request req = req_new (rig, LEDGER_FREEZE, "nui://test/operator/ops");
+    req.freeze.what = what;
+    req.freeze.name = name;
+    req.freeze.grant_id = grant;
+    req.freeze.reason = undo ? "" : "an audit";
+    req.freeze.undo = undo;
+    return req;
+}
+
 struct ledger_request req_limit (struct bankrig *rig, int64_t allocation_id, credit_micro limit)
 {
     struct ledger_request req = req_new (rig, LEDGER_LIMIT_SET, AGENCY);

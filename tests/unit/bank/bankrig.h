@@ -63,6 +63,9 @@ struct ledger_request req_withdraw (struct bankrig *rig, const char *account, cr
 struct ledger_request req_transfer (struct bankrig *rig, const char *from, const char *to,
                                     credit_micro amount);
 struct ledger_request req_refund (struct bankrig *rig, int64_t charge_op, credit_micro amount);
+/* By an operator, for an audit. name NULL: a grant. */
+struct ledger_request req_freeze (struct bankrig *rig, enum ledger_freezable what, const char *name,
+                                  int64_t grant, bool undo);
 struct ledger_request req_limit (struct bankrig *rig, int64_t allocation_id, credit_micro limit);
 
 #endif

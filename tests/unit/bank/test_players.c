@@ -437,15 +437,11 @@ static void denied (struct world *w, struct ledger_request req, const char *word
         fail_msg ("%s: %d '%s'", ledger_kind_name (req.kind), a.err.code, a.err.text);
 }
 
+/* The account, or nsf's first grant. */
 static struct ledger_request frozen (struct world *w, const char *account, bool undo)
 {
-    struct ledger_request req = req_new (&w->rig, LEDGER_FREEZE, "nui://test/operator/ops");
-    req.freeze.what = account ? LEDGER_FREEZE_ACCOUNT : LEDGER_FREEZE_GRANT;
-    req.freeze.name = account;
-    req.freeze.grant_id = 1; /* nsf's */
-    req.freeze.reason = undo ? "" : "an audit";
-    req.freeze.undo = undo;
-    return req;
+    return req_freeze (&w->rig, account ? LEDGER_FREEZE_ACCOUNT : LEDGER_FREEZE_GRANT, account, 1,
+                       undo);
 }
 
 /* What is all people's, or was another's to do: rates, sites and roles; credits back for what another paid; and an end

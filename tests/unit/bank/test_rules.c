@@ -590,18 +590,6 @@ static void closing_in_debt (void **state)
             "refused ProjectInDebt rich:ProjectInDebt:30000000");
 }
 
-static struct ledger_request freeze_of (struct world *w, enum ledger_freezable what,
-                                        const char *name, int64_t grant, bool undo)
-{
-    struct ledger_request req = req_new (&w->rig, LEDGER_FREEZE, "nui://test/operator/ops");
-    req.freeze.what = what;
-    req.freeze.name = name;
-    req.freeze.grant_id = grant;
-    req.freeze.reason = undo ? "" : "an audit";
-    req.freeze.undo = undo;
-    return req;
-}
-
 /* A hold that is refused as frozen, with a word of its sentence; then it is thawed, and the same is granted. */
 static void frozen_one (struct world *w, enum ledger_freezable what, const char *name,
                         int64_t grant)
@@ -610,13 +598,13 @@ static void frozen_one (struct world *w, enum ledger_freezable what, const char 
     char job[16], job_after[16];
     snprintf (job, sizeof (job), "f.%d", ++jobs);
     snprintf (job_after, sizeof (job_after), "g.%d", jobs);
-    expect (w, freeze_of (w, what, name, grant, false), "done");
-    struct ledger_request again = freeze_of (w, what, name, grant, false);
+    expect (w, req_freeze (&w->rig, what, name, grant, false), "done");
+    struct ledger_request again = req_freeze (&w->rig, what, name, grant, false);
     expect_refused (w, again, ERR_EXISTS, "by nui://test/operator/ops: an audit");
     expect (w, req_hold (&w->rig, "alpha", job, "phys", ALICE, 1, 10),
             "refused Frozen phys:Frozen:10000000");
-    expect (w, freeze_of (w, what, name, grant, true), "done");
-    expect_refused (w, freeze_of (w, what, name, grant, true), ERR_EXISTS, "is not frozen");
+    expect (w, req_freeze (&w->rig, what, name, grant, true), "done");
+    expect_refused (w, req_freeze (&w->rig, what, name, grant, true), ERR_EXISTS, "is not frozen");
     struct ledger_request hold = req_hold (&w->rig, "alpha", job_after, "phys", ALICE, 1, 10);
     struct answer a = bankrig_ask (&w->rig, &hold);
     assert_non_null (strstr (a.text, "granted"));
@@ -644,13 +632,13 @@ static void freezing (void **state)
     frozen_one (w, LEDGER_FREEZE_USER, ALICE, 0);
     frozen_one (w, LEDGER_FREEZE_ACCOUNT, "phys", 0);
     frozen_one (w, LEDGER_FREEZE_PROJECT, "physics", 0);
-    struct ledger_request nobody = freeze_of (w, LEDGER_FREEZE_ACCOUNT, "nobody", 0, false);
+    struct ledger_request nobody = req_freeze (&w->rig, LEDGER_FREEZE_ACCOUNT, "nobody", 0, false);
     expect_refused (w, nobody, ERR_NOT_FOUND, "there is no account nobody");
-    struct ledger_request why = freeze_of (w, LEDGER_FREEZE_ACCOUNT, "phys", 0, false);
+    struct ledger_request why = req_freeze (&w->rig, LEDGER_FREEZE_ACCOUNT, "phys", 0, false);
     why.freeze.reason = "";
     expect_refused (w, why, ERR_INVALID, "say why");
     /* Frozen, a job goes on and is charged; it is made no longer; nothing is moved to where it could be spent. */
-    expect (w, freeze_of (w, LEDGER_FREEZE_ACCOUNT, "phys", 0, false), "done");
+    expect (w, req_freeze (&w->rig, LEDGER_FREEZE_ACCOUNT, "phys", 0, false), "done");
     expect (w, extend_to (w, "alpha", "hold.1", 200), "refused Frozen phys:Frozen:100000000");
     expect_refused (w, req_transfer (&w->rig, "phys", "rich", CREDIT), ERR_CONFLICT, "an audit");
     expect (w, req_withdraw (&w->rig, "phys", CREDIT), "done");
@@ -684,10 +672,10 @@ static void frozen_from_above (void **state)
     done (w, req_member (&w->rig, "optics", ALICE));
     done (w, req_account (&w->rig, "lens", "optics", NULL, 0));
     done (w, req_deposit (&w->rig, "lens", 100 * CREDIT, 0, 0));
-    expect (w, freeze_of (w, LEDGER_FREEZE_PROJECT, "physics", 0, false), "done");
+    expect (w, req_freeze (&w->rig, LEDGER_FREEZE_PROJECT, "physics", 0, false), "done");
     expect (w, req_hold (&w->rig, "alpha", "a.1", "lens", ALICE, 1, 10),
             "refused Frozen lens:Frozen:10000000");
-    expect (w, freeze_of (w, LEDGER_FREEZE_PROJECT, "physics", 0, true), "done");
+    expect (w, req_freeze (&w->rig, LEDGER_FREEZE_PROJECT, "physics", 0, true), "done");
     expect (w, req_hold (&w->rig, "alpha", "a.2", "lens", ALICE, 1, 10),
             "granted hold.1 10000000 lens");
 }
