@@ -53,7 +53,7 @@ static bool modifier (char c, struct acl_entry *entry)
 static int word_read (const char *word, size_t len, char *name, size_t cap, struct acl_entry *entry,
                       struct err *err)
 {
-    while (len > 0 && (*word == '!' || *word == '*') && modifier (*word, entry)) {
+    while (len > 1 && modifier (*word, entry)) {
         word++;
         len--;
     }

@@ -72,6 +72,25 @@ static int regex_match (const char *pattern, size_t len, const char *const *name
     return any ? 0 : ERR_NOT_FOUND;
 }
 
+int hosts_readable (const char *expression, struct err *err)
+{
+    struct arena *arena = arena_create (0);
+    const char **wanted;
+    uint32_t n;
+    bool none;
+    int rc = 0;
+
+    if (hostlist_expand_most (expression, arena, LIST_SPARE, &wanted, &n, NULL) == 0 && n > 0)
+        expression = "";
+    for (const char *p = expression; *p && (rc == 0 || rc == ERR_NOT_FOUND);) {
+        size_t len = strcspn (p, ", \t");
+        rc = len ? regex_match (p, len, NULL, 0, &none, err) : 0;
+        p += len + (p[len] != 0);
+    }
+    arena_destroy (arena);
+    return rc == ERR_NOT_FOUND ? 0 : rc;
+}
+
 int hosts_match (const char *expression, const char *const *name, uint32_t count, bool *out,
                  struct err *err)
 {

@@ -15,4 +15,7 @@
 int hosts_match (const char *expression, const char *const *name, uint32_t count, bool *out,
                  struct err *err);
 
+/* Can it be read, whatever nodes there are? */
+int hosts_readable (const char *expression, struct err *err);
+
 #endif

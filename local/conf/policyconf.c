@@ -364,7 +364,11 @@ const struct conf_param policy_params[] = {
         .name = key, .type = CONF_CALL, .set = function, .flags = CONF_F_INDEX | CONF_F_ADDS,      \
         .help = what                                                                               \
     }
-#define STANDING(key) PART ("SR" key, policy_set_standing, "SRCFG[x] " key)
+#define STANDING(key)                                                                              \
+    {                                                                                              \
+        .name = "SR" key, .type = CONF_CALL, .set = policy_set_standing,                           \
+        .flags = CONF_F_INDEX | CONF_F_ADDS | CONF_F_GUARDS, .help = "SRCFG[x] " key               \
+    }
 #define QOS(key, attr) PART ("QOS" key, policy_set_qos_parameter, "QOSCFG[x] " attr)
 #define RECORD(key, function, table, index, what)                                                  \
     {                                                                                              \

@@ -654,6 +654,10 @@ int policy_set_qos_parameter (void *target, const struct conf_value *value, stru
     {                                                                                              \
         .name = key, .type = CONF_CALL, .set = function, .flags = CONF_F_GUARDS                    \
     }
+#define LIST(key, function, more)                                                                  \
+    {                                                                                              \
+        .name = key, .type = CONF_CALL, .set = function, .flags = CONF_F_LIST | (more)             \
+    }
 #define TOLD CONF_TOLD
 #define LIMITS(row, prefix, function)                                                              \
     row (prefix "JOB", function), row (prefix "PROC", function), row (prefix "NODE", function),    \
@@ -674,9 +678,10 @@ static const char per_job[] =
 #define COMMON_ATTRS                                                                               \
     PLURALS, PER ("USER"), PER ("GROUP"), PER ("ACCOUNT"), PER ("CLASS"), PER ("QOS"),             \
         ATTR ("PRIORITY", set_priority), ATTR ("FSTARGET", set_fs_target),                         \
-        GUARD ("QLIST", set_qlist), ATTR ("QDEF", set_qdef), LIMITS (CROSS, "MAX", set_max),       \
-        CROSS ("MINPROC", set_min_proc), LIMITS (CROSS, "MAXI", set_max_idle),                     \
-        GUARD ("PLIST", policy_set_plist), ATTR ("PDEF", policy_set_pdef),                         \
+        LIST ("QLIST", set_qlist, CONF_F_GUARDS), ATTR ("QDEF", set_qdef),                         \
+        LIMITS (CROSS, "MAX", set_max), CROSS ("MINPROC", set_min_proc),                           \
+        LIMITS (CROSS, "MAXI", set_max_idle), LIST ("PLIST", policy_set_plist, CONF_F_GUARDS),     \
+        ATTR ("PDEF", policy_set_pdef),                                                            \
         TOLD ("FLAGS",                                                                             \
               "a job's flags are its own (msub -l flags), or its QoS's (QOSCFG[x] QFLAGS)"),       \
         TOLD ("JOBFLAGS",                                                                          \
@@ -705,7 +710,7 @@ const struct conf_param policy_class_attrs[] = {
     GUARD ("MAXPSPERJOB", policy_set_class_per_job),
     GUARD ("MAXWCPERJOB", policy_set_class_per_job),
     COMMON_ATTRS,
-    ATTR ("HOSTLIST", policy_set_class_text),
+    LIST ("HOSTLIST", policy_set_class_text, CONF_F_GUARDS),
     GUARD ("MAX.PROC", policy_set_class_count),
     GUARD ("MIN.PROC", policy_set_class_count),
     GUARD ("MAX.NODE", policy_set_class_count),
@@ -717,13 +722,13 @@ const struct conf_param policy_class_attrs[] = {
     ATTR ("DEFAULT.FEATURES", policy_set_class_text),
     ATTR ("DEFAULT.NODESET", policy_set_class_text),
     ATTR ("EXCLUDEFEATURES", policy_set_class_text),
-    GUARD ("REQUIREDUSERLIST", policy_set_class_people),
-    GUARD ("REQUIREDGROUPLIST", policy_set_class_people),
-    GUARD ("REQUIREDACCOUNTLIST", policy_set_class_people),
-    GUARD ("REQUIREDQOSLIST", policy_set_class_people),
-    GUARD ("EXCLUDEUSERLIST", policy_set_class_people),
-    GUARD ("EXCLUDEGROUPLIST", policy_set_class_people),
-    GUARD ("EXCLUDEACCOUNTLIST", policy_set_class_people),
+    LIST ("REQUIREDUSERLIST", policy_set_class_people, CONF_F_GUARDS),
+    LIST ("REQUIREDGROUPLIST", policy_set_class_people, CONF_F_GUARDS),
+    LIST ("REQUIREDACCOUNTLIST", policy_set_class_people, CONF_F_GUARDS),
+    LIST ("REQUIREDQOSLIST", policy_set_class_people, CONF_F_GUARDS),
+    LIST ("EXCLUDEUSERLIST", policy_set_class_people, CONF_F_GUARDS),
+    LIST ("EXCLUDEGROUPLIST", policy_set_class_people, CONF_F_GUARDS),
+    LIST ("EXCLUDEACCOUNTLIST", policy_set_class_people, CONF_F_GUARDS),
     ATTR ("NODEACCESSPOLICY", policy_set_class_access),
     TOLD ("MAXPROCPERNODE",
           "a job says its tasks per node; NODECFG[x] MAXPROCPERUSER bounds a user's on a node"),
@@ -734,20 +739,13 @@ const struct conf_param policy_class_attrs[] = {
 };
 
 const struct conf_param policy_qos_attrs[] = {
-    ATTR ("FLAGS", set_qflags),
-    COMMON_ATTRS,
-    ATTR ("QTWEIGHT", set_weight),
-    ATTR ("XFWEIGHT", set_weight),
-    ATTR ("QTTARGET", set_qt_target),
-    ATTR ("XFTARGET", set_xf_target),
-    ATTR ("QFLAGS", set_qflags),
-    ATTR ("FEATURES", set_qos_features),
-    LIMITS (GUARD, "OMAX", set_override),
-    LIMITS (GUARD, "OMAXI", set_override_idle),
-    GUARD ("OMAXJPROC", set_override_job),
-    GUARD ("OMAXJPS", set_override_job),
-    GUARD ("OMAXJWC", set_override_job),
-    {0},
+    LIST ("FLAGS", set_qflags, 0),         COMMON_ATTRS,
+    ATTR ("QTWEIGHT", set_weight),         ATTR ("XFWEIGHT", set_weight),
+    ATTR ("QTTARGET", set_qt_target),      ATTR ("XFTARGET", set_xf_target),
+    LIST ("QFLAGS", set_qflags, 0),        LIST ("FEATURES", set_qos_features, 0),
+    LIMITS (GUARD, "OMAX", set_override),  LIMITS (GUARD, "OMAXI", set_override_idle),
+    GUARD ("OMAXJPROC", set_override_job), GUARD ("OMAXJPS", set_override_job),
+    GUARD ("OMAXJWC", set_override_job),   {0},
 };
 
 const struct conf_param policy_system_attrs[] = {
@@ -756,9 +754,9 @@ const struct conf_param policy_system_attrs[] = {
     LIMITS (GUARD, "MAXI", set_system_max_idle),
     TOLD ("PRIORITY", "the same number for everybody orders nobody"),
     TOLD ("FSTARGET", "USERCFG[DEFAULT] says the target of whoever has none"),
-    GUARD ("QLIST", set_system_qlist),
+    LIST ("QLIST", set_system_qlist, CONF_F_GUARDS),
     ATTR ("QDEF", set_system_qdef),
-    GUARD ("PLIST", policy_set_system_plist),
+    LIST ("PLIST", policy_set_system_plist, CONF_F_GUARDS),
     ATTR ("PDEF", policy_set_system_plist),
     TOLD ("FLAGS", "a job's flags are its own (msub -l flags), or its QoS's (QOSCFG[x] QFLAGS)"),
     {0},

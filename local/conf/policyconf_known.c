@@ -208,6 +208,15 @@ const struct conf_param policy_known_params[] = {
     TOLD ("NODESYNCTIME", "a node is here what the resource manager says it is, from the moment it says so"),
     TOLD ("AMCFG", "a simulation has no bank"),
     TOLD ("SIMIGNOREJOBFLAGS", "the flags of a trace's jobs are never taken"),
+    /* Moab's, which Maui's files have picked up */
+    TOLD ("INCLUDE", "one file is read: its lines belong into this one"),
+    TOLD ("ADMINCFG", "ADMIN1, ADMIN2 and ADMIN3 name who may do what"),
+    TOLD ("LOGROLLDEPTH", for_logfilemaxsize),
+    TOLD ("JOBMAXNODECOUNT", "CLASSCFG[DEFAULT] MAX.NODE says it"),
+    TOLD ("RSVPROFILE", "setres takes what a reservation is from its options, SRCFG[x] from its attributes"),
+    TOLD ("ACCOUNTINGINTERFACEURL", for_mailprogram), TOLD ("IDCFG", "who is who is said by USERCFG, GROUPCFG and the bank"),
+    TOLD ("FALLBACKACCOUNT", "accounts have their fallbacks at the bank, also one site's own (nui account)"),
+    TOLD ("JOBFAILUREACTION", "AMCFG[x] JFACTION says what becomes of a job that the bank does not take"),
     {0},
 };
 

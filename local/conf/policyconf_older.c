@@ -15,11 +15,12 @@ struct older_limit {
     char limit[16]; /* "JOB", "JOBQUEUED" … */
     struct conf_value value[OLDER_PARTS];
     bool said[OLDER_PARTS];
-    bool on;
+    bool on, counted; /* POLICY says so; MAX…COUNT said how much, not MAX… alone */
 };
 
 /* MAXJOBQUEUEDPERUSERPOLICY to "JOBQUEUED", user, policy. Names are those of the table below. */
-static enum older_part name_parts (const char *key, char limit[16], enum cred_kind *of)
+static enum older_part name_parts (const char *key, char limit[16], enum cred_kind *of,
+                                   bool *counted)
 {
     bool soft = *key == 'S';
     const char *from = key + (soft ? 4 : 3), *per = strstr (from, "PER"), *rest = per + 3;
@@ -32,6 +33,7 @@ static enum older_part name_parts (const char *key, char limit[16], enum cred_ki
             break;
         }
     }
+    *counted = strcmp (rest, "COUNT") == 0;
     return strcmp (rest, "POLICY") == 0 ? OLDER_POLICY : soft ? OLDER_SOFT : OLDER_HARD;
 }
 
@@ -40,7 +42,8 @@ static int set_older (void *target, const struct conf_value *value, struct err *
     struct policy_file *file = target;
     char limit[16];
     enum cred_kind of = CRED_USER;
-    enum older_part part = name_parts (value->key, limit, &of);
+    bool counted;
+    enum older_part part = name_parts (value->key, limit, &of, &counted);
     struct older_limit **at = &file->older;
     while (*at && ((*at)->of != of || strcmp ((*at)->limit, limit) != 0))
         at = &(*at)->next;
@@ -51,6 +54,7 @@ static int set_older (void *target, const struct conf_value *value, struct err *
         text_printf (l->limit, sizeof l->limit, "%s", limit);
     }
     l->value[part] = *value;
+    l->counted = part == OLDER_HARD ? counted : l->counted;
     l->said[part] = part == OLDER_POLICY || strcmp (value->text, "0") != 0; /* 0: none, as there */
     if (part != OLDER_POLICY)
         return policy_limit_check (limit, value->text, err);
@@ -84,7 +88,7 @@ int policy_older_take (struct policy_file *file, struct err *err)
 {
     int rc = 0;
     for (const struct older_limit *l = file->older; l && rc == 0; l = l->next) {
-        bool bare = l->said[OLDER_HARD] && strstr (l->value[OLDER_HARD].key, "COUNT") == NULL;
+        bool bare = l->said[OLDER_HARD] && !l->counted;
         enum older_part first = l->said[OLDER_HARD] ? OLDER_HARD : OLDER_SOFT;
         if (!l->said[OLDER_HARD] && !l->said[OLDER_SOFT]) {
             if (l->on)

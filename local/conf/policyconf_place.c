@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "local/conf/hosts.h"
 #include "local/conf/policyconf_i.h"
 #include "local/core/types.h"
 #include "proto/base/strbuf.h"
@@ -269,10 +270,11 @@ int policy_set_class_text (void *target, const struct conf_value *value, struct 
     struct policy_class *c = class_of (target);
     const char *text = arena_strdup (((struct cred_ref *)target)->policy->arena, value->text);
 
-    (void)err;
-    if (strcmp (value->attr, "HOSTLIST") == 0)
+    if (strcmp (value->attr, "HOSTLIST") == 0) {
         c->host_list = text;
-    else if (strcmp (value->attr, "DEFAULT.FEATURES") == 0)
+        return hosts_readable (text, err);
+    }
+    if (strcmp (value->attr, "DEFAULT.FEATURES") == 0)
         c->default_features = text;
     else if (strcmp (value->attr, "EXCLUDEFEATURES") == 0)
         c->exclude_features = text;

@@ -1,4 +1,4 @@
-/* SRCFG[x] and the older SRUSERLIST[x], SRTASKCOUNT[x] …: standing reservations. */
+/* policyconf_standing: SRCFG[x] and the older SRUSERLIST[x], SRTASKCOUNT[x] …: standing reservations. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "local/conf/acl.h"
+#include "local/conf/hosts.h"
 #include "local/conf/policyconf_i.h"
 #include "local/conf/taskspec.h"
 #include "local/core/standing.h"
@@ -18,6 +19,7 @@ struct standing_parts { /* while the file is read */
     struct policy_standing s;
     struct acl_list acl;
     bool limited, both; /* TIMELIMIT, TIMELOGIC AND */
+    bool faulty;        /* something of it was refused: more is not said of it */
     duration_us limit;
     bool days_given, times_given,
         week_given;         /* STARTTIME or ENDTIME with a day, at all; WSTARTTIME, WENDTIME */
@@ -90,7 +92,13 @@ static int days_read (const char *text, uint32_t *out, struct err *err)
 static int moment_read (const char *text, int64_t most, int64_t *out, struct err *err)
 {
     duration_us d;
-    int rc = duration_parse (text, &d, err);
+    int rc = duration_parse (text, &d, NULL);
+    if (rc != 0)
+        return err_set (
+            err, ERR_INVALID,
+            "'%.40s' is no time of a day (17:00:00) or of a week (5:17:00:00, the day first); "
+            "a reservation of one date is made with setres -s",
+            text);
     if (rc == 0 && (d < 0 || d / US_PER_S > most))
         rc = err_set (err, ERR_INVALID, "'%.40s': at most %lld hours", text,
                       (long long)(most / 3600));
@@ -130,7 +138,7 @@ static int period_read (const char *text, struct policy_standing *s, struct err 
     return 0;
 }
 
-static int set_acl (struct standing_file *f, struct standing_parts *p, const char *attr,
+static int acl_add (struct standing_file *f, struct standing_parts *p, const char *attr,
                     const char *text, struct err *err)
 {
     static const char *const cred[CRED_KINDS] = {"USERLIST", "GROUPLIST", "ACCOUNTLIST",
@@ -142,6 +150,35 @@ static int set_acl (struct standing_file *f, struct standing_parts *p, const cha
     if (strcasecmp (attr, "JOBATTRLIST") == 0)
         return acl_add_jobattrs (&p->acl, text, err);
     return acl_add_procs (&p->acl, text, err); /* PROCLIMIT */
+}
+
+/* Of another program's file, entry by entry: one that cannot be read admits nobody, and is told; one that keeps
+ * somebody out is not passed over. */
+static int set_acl (struct standing_file *f, struct standing_parts *p, const char *attr,
+                    const char *text, struct err *err)
+{
+    struct conf_value value = {
+        .conf = f->conf, .key = "SRCFG", .index = p->s.name, .attr = attr, .line = p->s.line};
+    if (!conf_is_partial (f->conf) || strcasecmp (attr, "PROCLIMIT") == 0)
+        return acl_add (f, p, attr, text, err);
+    char *list = arena_strdup (f->policy->arena, text), *rest = NULL;
+    int rc = 0;
+    for (char *one = strtok_r (list, ",: \t", &rest); one && rc == 0;
+         one = strtok_r (NULL, ",: \t", &rest)) {
+        size_t len = strlen (one);
+        char *name = one + (*one == '&');
+        if (name != one || one[len - 1] == '&') {
+            conf_note_add (&value,
+                           "'%.60s': who is admitted may also run elsewhere, & has no effect", one);
+            one[len - 1] = one[len - 1] == '&' ? '\0' : one[len - 1];
+        }
+        rc = acl_add (f, p, attr, name, err);
+        if (rc != 0 && !strchr (name, '!')) {
+            conf_note_add (&value, "%s; it admits nobody", err->text);
+            rc = 0;
+        }
+    }
+    return rc;
 }
 
 /* "8:00:00", or "1:08:00:00" with the day of the week (0: Sunday), as a WEEK has it. */
@@ -199,6 +236,10 @@ static int set_time (struct standing_file *f, struct standing_parts *p, const ch
     char limit[QUANTITY_TEXT_MAX];
     size_t n = strlen (text);
     bool star = n > 0 && text[n - 1] == '*';
+    if (strncmp (text, "<=", 2) == 0) { /* as PROCLIMIT has it, and what it means */
+        text += 2;
+        n -= 2;
+    }
     text_printf (limit, sizeof limit, "%.*s", (int)(n - star), text);
     p->both = p->both || star;
     return duration_parse (limit, &p->limit, err);
@@ -262,17 +303,20 @@ static int set_rest (struct standing_file *f, struct standing_parts *p, const ch
         return days_read (text, &s->days, err);
     if (strcasecmp (attr, "DEPTH") == 0)
         return count_read (text, "the depth", 1, STANDING_DEPTH_MAX, &s->depth, err);
-    if (strcasecmp (attr, "HOSTLIST") == 0)
+    if (strcasecmp (attr, "HOSTLIST") == 0) {
         s->hosts = arena_strdup (arena, text);
-    else if (strcasecmp (attr, "NODEFEATURES") == 0)
+        return hosts_readable (text, err);
+    }
+    if (strcasecmp (attr, "NODEFEATURES") == 0)
         s->features = arena_strdup (arena, text);
     else if (strcasecmp (attr, "PARTITION") == 0)
         s->partition = arena_strdup (arena, text);
     else if (strncasecmp (attr, "CHARGE", 6) == 0)
         return charge_read (arena, attr + 6, text, s, err);
     else if (strcasecmp (attr, "OWNER") == 0) {
-        s->owned = true;
-        return acl_owner ((struct cred_names *)f->policy->names, text, &s->owner, err);
+        rc = acl_owner ((struct cred_names *)f->policy->names, text, &s->owner, err);
+        s->owned = rc == 0;
+        return rc;
     } else if (strcasecmp (attr, "PERIOD") == 0)
         return period_read (text, s, err);
     else if (strcasecmp (attr, "PRIORITY") == 0)
@@ -286,20 +330,28 @@ static int set_rest (struct standing_file *f, struct standing_parts *p, const ch
     return 0;
 }
 
-static int set_attr (struct standing_file *f, struct standing_parts *p, const char *attr,
-                     const char *text, uint32_t line, struct err *err)
+static int set_one (struct standing_file *f, struct standing_parts *p, const char *attr,
+                    const char *text, struct err *err)
 {
     size_t n = strlen (attr);
-    for (const char *c = attr; *c; c++)
-        p->s.hash = fnv_word (p->s.hash, (uint64_t)toupper ((unsigned char)*c));
-    p->s.hash = fnv_bytes (p->s.hash, text, strlen (text));
-    p->s.line = line;
     if (strcasecmp (attr, "PROCLIMIT") == 0 || strcasecmp (attr, "JOBATTRLIST") == 0 ||
         (n > 4 && strcasecmp (attr + n - 4, "LIST") == 0 && strcasecmp (attr, "HOSTLIST") != 0))
         return set_acl (f, p, attr, text, err);
     if (n > 4 && (strcasecmp (attr + n - 4, "TIME") == 0 || strcasecmp (attr, "TIMELIMIT") == 0))
         return set_time (f, p, attr, text, err);
     return set_rest (f, p, attr, text, err);
+}
+
+static int set_attr (struct standing_file *f, struct standing_parts *p, const char *attr,
+                     const char *text, uint32_t line, struct err *err)
+{
+    for (const char *c = attr; *c; c++)
+        p->s.hash = fnv_word (p->s.hash, (uint64_t)toupper ((unsigned char)*c));
+    p->s.hash = fnv_bytes (p->s.hash, text, strlen (text));
+    p->s.line = line;
+    int rc = set_one (f, p, attr, text, err);
+    p->faulty = p->faulty || (rc != 0 && strcasecmp (attr, "OWNER") != 0);
+    return rc;
 }
 
 /* --- SRCFG[x] ATTR=… ---------------------------------------------------------------------------- */
@@ -333,39 +385,41 @@ static int set_by_attr (void *target, const struct conf_value *value, struct err
     return set_attr (ref->file, ref->parts, attr_of (value->attr), value->text, value->line, err);
 }
 
-#define ATTR(key)                                                                                  \
+#define ATTR(key) KIND (key, 0)
+#define LIST(key) KIND (key, CONF_F_LIST)
+#define KIND(key, more)                                                                            \
     {                                                                                              \
-        .name = key, .type = CONF_CALL, .set = set_by_attr, .flags = CONF_F_GUARDS                 \
+        .name = key, .type = CONF_CALL, .set = set_by_attr, .flags = CONF_F_GUARDS | (more)        \
     }
 
 const struct conf_param policy_standing_attrs[] = {
     ATTR ("ACCESS"),
-    ATTR ("ACCOUNTLIST"),
-    ATTR ("CLASSLIST"),
-    ATTR ("DAYS"),
+    LIST ("ACCOUNTLIST"),
+    LIST ("CLASSLIST"),
+    LIST ("DAYS"),
     ATTR ("DEPTH"),
     ATTR ("STARTTIME"),
     ATTR ("ENDTIME"),
-    ATTR ("FEATURES"),
-    ATTR ("FLAGS"),
-    ATTR ("GROUPLIST"),
-    ATTR ("HOSTLIST"),
+    LIST ("FEATURES"),
+    LIST ("FLAGS"),
+    LIST ("GROUPLIST"),
+    LIST ("HOSTLIST"),
     ATTR ("IDLETIME"),
-    ATTR ("JOBATTRLIST"),
-    ATTR ("MAXTIME"),
-    ATTR ("NODEFEATURES"),
-    ATTR ("OWNER"),
+    LIST ("JOBATTRLIST"),
+    KIND ("MAXTIME", CONF_F_COMPARES),
+    LIST ("NODEFEATURES"),
+    {.name = "OWNER", .type = CONF_CALL, .set = set_by_attr}, /* a right only */
     ATTR ("PARTITION"),
     ATTR ("PERIOD"),
     ATTR ("PRIORITY"),
-    ATTR ("PROCLIMIT"),
-    ATTR ("QOSLIST"),
+    KIND ("PROCLIMIT", CONF_F_COMPARES),
+    LIST ("QOSLIST"),
     ATTR ("RESOURCES"),
     ATTR ("TASKCOUNT"),
-    ATTR ("TIMELIMIT"),
+    KIND ("TIMELIMIT", CONF_F_COMPARES),
     ATTR ("TIMELOGIC"),
     ATTR ("TPN"),
-    ATTR ("USERLIST"),
+    LIST ("USERLIST"),
     ATTR ("WSTARTTIME"),
     ATTR ("WENDTIME"),
     ATTR ("BUSYTIME"),
@@ -490,6 +544,8 @@ int policy_standing_end (struct standing_file *f, const char *file, struct err *
         policy->standing = arena_array (policy->arena, f->count, sizeof *policy->standing);
     for (uint32_t i = 0; rc == 0 && i < f->count; i++) {
         struct policy_standing *s = &f->item[i]->s;
+        if (f->item[i]->faulty)
+            continue;
         if (s->tasks == 0 && s->hosts == NULL) { /* Maui's own book has one */
             struct conf_value value = {
                 .conf = f->conf, .key = "SRCFG", .index = s->name, .line = s->line};

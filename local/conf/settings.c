@@ -721,7 +721,7 @@ int settings_read (struct conf *conf, struct cred_names *names, int mode, struct
         rc = err_prefix (err, "%s", conf_name (conf));
     if (rc == 0 && s->mode.mode == MODE_SIMULATION && !conf_is_partial (conf))
         rc = settings_traces_read (s, names, err);
-    if (rc == 0)
+    if (rc == 0 || conf_is_partial (conf)) /* who moves in hears everything at once */
         settings_warn (conf, s);
     if (rc != 0)
         settings_destroy (s);

@@ -88,14 +88,14 @@ struct settings_sim {
     const char *resources; /* SIMRESOURCETRACEFILE; NULL: NODECFG's nodes */
     int submission;
     int64_t initial_depth;
-    int64_t stop_iteration; /* -1: runs on */
-    int64_t exit_iteration; /* -1: none */
-    bool auto_shutdown;     /* ends when nothing is left to simulate */
-    int64_t time_ratio;     /* simulated seconds per second; 0: as fast as it goes */
-    int64_t wc_accuracy;    /* percent of its limit that a job runs; 0: as the log says */
-    int64_t wc_scaling;     /* percent of the log's limits */
-    int64_t node_count;     /* only the first so many; 0: all */
-    unsigned flags;         /* enum sim_flag */
+    int64_t stop_iteration;  /* -1: runs on */
+    int64_t exit_iteration;  /* -1: none */
+    bool auto_shutdown;      /* ends when nothing is left to simulate */
+    int64_t time_ratio;      /* simulated seconds per second; 0: as fast as it goes */
+    int64_t wc_accuracy_ppm; /* of a percent of its limit that a job runs; 0: as the log says */
+    int64_t wc_scaling;      /* percent of the log's limits */
+    int64_t node_count;      /* only the first so many; 0: all */
+    unsigned flags;          /* enum sim_flag */
 };
 
 struct settings_mode {
@@ -105,6 +105,8 @@ struct settings_mode {
     struct settings_sim sim;
 };
 
+/* How long a job of that limit runs, where SIMWCACCURACY says it. */
+duration_us settings_accurate (const struct settings_sim *sim, duration_us limit);
 const char *server_mode_name (int mode);
 /* "SIMULATION"; ERR_INVALID names the four. */
 int server_mode_parse (const char *text, int *out, struct err *err);

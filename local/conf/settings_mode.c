@@ -67,17 +67,22 @@ static int set_flags (void *target, const struct conf_value *value, struct err *
         {"IGNCLASS", SIM_IGNCLASS}, {"IGNQOS", SIM_IGNQOS}, {"IGNFEATURES", SIM_IGNFEATURES}};
     static const char *const others[] = {"IGNHOSTLIST", "IGNMODE", "IGNGRES", "IGNALL", NULL};
     struct settings_mode *m = target;
-    for (uint32_t w = 0; w < value->word_count; w++) {
+    char *text = arena_strdup (conf_arena (value->conf), value->text), *rest = NULL;
+    for (char *word = strtok_r (text, ",:| \t", &rest); word;
+         word = strtok_r (NULL, ",:| \t", &rest)) {
         bool found = false;
         for (size_t i = 0; i < sizeof known / sizeof *known && !found; i++)
-            if ((found = strcasecmp (value->word[w], known[i].name) == 0))
+            if ((found = strcasecmp (word, known[i].name) == 0))
                 m->sim.flags |= known[i].flag;
         for (int i = 0; others[i] && !found; i++)
-            if ((found = strcasecmp (value->word[w], others[i]) == 0))
+            if ((found = strcasecmp (word, others[i]) == 0))
                 conf_note_add (value, "%s has no effect", others[i]);
-        if (!found)
+        if (!found && conf_is_partial (value->conf))
+            conf_note_add (value, "%.40s has no effect: there are IGNCLASS, IGNQOS, IGNFEATURES",
+                           word);
+        else if (!found)
             return err_set (err, ERR_INVALID, "'%.40s': wanted IGNCLASS, IGNQOS or IGNFEATURES",
-                            value->word[w]);
+                            word);
     }
     return 0;
 }
@@ -142,10 +147,10 @@ const struct conf_param settings_mode_params[] = {
      .initial = "0",
      .help = "its speed; 0: as fast as it can"},
     {.name = "SIMWCACCURACY",
-     .type = CONF_INT,
-     .offset = AT (wc_accuracy),
+     .type = CONF_PPM,
+     .offset = AT (wc_accuracy_ppm),
      .min = 0,
-     .max = 1000,
+     .max = 1000000000,
      .initial = "0",
      .help = "percent of their limit that jobs run; 0: as the log says"},
     {.name = "SIMWCSCALINGPERCENT",

@@ -43,6 +43,12 @@ static duration_us percent_of (duration_us d, int64_t percent)
     return d > INT64_MAX / 100000 ? d : d / 100 * percent + d % 100 * percent / 100;
 }
 
+duration_us settings_accurate (const struct settings_sim *sim, duration_us limit)
+{
+    int64_t ppm = sim->wc_accuracy_ppm;
+    return percent_of (limit, ppm / 1000000) + percent_of (limit, ppm % 1000000) / 1000000;
+}
+
 static void adjust (struct workload *w, const struct settings_sim *sim)
 {
     time_us shift = w->count > 0 && w->job[0].submit < undated_before ? undated_epoch : 0;
@@ -53,8 +59,8 @@ static void adjust (struct workload *w, const struct settings_sim *sim)
         j->limit = percent_of (j->limit, sim->wc_scaling);
         if (j->limit < 1)
             j->limit = 1;
-        if (sim->wc_accuracy > 0)
-            j->run = percent_of (j->limit, sim->wc_accuracy);
+        if (sim->wc_accuracy_ppm > 0)
+            j->run = settings_accurate (sim, j->limit);
         if (sim->flags & SIM_IGNCLASS)
             j->cred[CRED_CLASS] = CRED_NONE;
         if (sim->flags & SIM_IGNQOS)

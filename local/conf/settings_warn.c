@@ -1,5 +1,6 @@
-/* What a configuration that is taken is likely not to mean: names that nothing defines, values without effect. Called by
- * settings_read once the file is good; it notes, and refuses nothing. */
+/* settings_warn: what a configuration that is taken is likely not to mean: names that nothing defines, values without
+ * effect. Called by settings_read once the file is good, of another program's also with faults, when the policy may not be
+ * there; it notes, and refuses nothing. */
 #include <regex.h>
 #include <stdio.h>
 #include <string.h>
@@ -194,6 +195,17 @@ static void together_check (const struct attribute *a, void *arg)
     }
 }
 
+/* --- whose? --------------------------------------------------------------------------------- */
+
+/* USERCFG[ann,bob], GROUPCFG[atlas*]: nobody is called so. */
+static void index_check (struct conf *conf, const struct conf_entry *e)
+{
+    struct conf_value place = {.conf = conf, .key = e->key, .index = e->index, .line = e->line};
+    if (e->index && sub_of (e->key) != PRIO_SUBS && strpbrk (e->index, ",:;*?|"))
+        conf_note_add (&place,
+                       "one name is meant, letter by letter: a list or a pattern is nobody's");
+}
+
 /* --- the same name, another meaning ------------------------------------------------------- */
 
 /* Of Maui's own file: what would surprise. */
@@ -215,6 +227,10 @@ static void meaning_check (const struct attribute *a, void *arg)
          "gets the event, its object and a sentence as arguments (nui-local(8))", false},
     };
     (void)arg;
+    if (strcasecmp (a->entry->key, "SIMWCACCURACY") == 0 && strncmp (a->value, "0.", 2) == 0) {
+        struct conf_value place = place_of (a);
+        conf_note_add (&place, "is percent of its limit that a job runs: 50 is half of it");
+    }
     for (size_t i = 0; i < sizeof other / sizeof *other; i++)
         if (strcasecmp (a->entry->key, other[i].key) == 0 && !(other[i].path && *a->value == '/')) {
             struct conf_value place = place_of (a);
@@ -224,8 +240,11 @@ static void meaning_check (const struct attribute *a, void *arg)
 
 void settings_warn (struct conf *conf, const struct settings *settings)
 {
+    for (uint32_t i = 0; i < conf_entry_count (conf); i++)
+        index_check (conf, conf_entry (conf, i));
     attributes (conf, settings, reference_check, NULL);
-    attributes (conf, settings, together_check, NULL);
+    if (settings->policy)
+        attributes (conf, settings, together_check, NULL);
     if (conf_is_partial (conf))
         attributes (conf, settings, meaning_check, NULL);
 }

@@ -140,12 +140,38 @@ const struct conf_entry *conf_entry (const struct conf *conf, uint32_t i)
 
 uint32_t conf_note_count (const struct conf *conf)
 {
-    return conf->note_count;
+    return conf->note.count;
 }
 
 const char *conf_note (const struct conf *conf, uint32_t i)
 {
-    return i < conf->note_count ? conf->note[i] : NULL;
+    return i < conf->note.count ? conf->note.item[i].text : NULL;
+}
+
+/* The line that a sentence is about. */
+static uint32_t line_of (const struct conf *conf, const char *text)
+{
+    static const char before[] = ": line ";
+    size_t len = strlen (conf->name);
+    if (strncmp (text, conf->name, len) != 0 ||
+        strncmp (text + len, before, sizeof before - 1) != 0)
+        return UINT32_MAX;
+    return (uint32_t)strtoul (text + len + sizeof before - 1, NULL, 10);
+}
+
+void conf_say (struct conf *conf, struct conf_list *list, int code, const char *text)
+{
+    if (list->count == list->cap) {
+        uint32_t cap = list->cap ? list->cap * 2 : 8;
+        struct conf_said *grown = arena_array (conf->arena, cap, sizeof *grown);
+        if (list->count)
+            memcpy (grown, list->item, list->count * sizeof *grown);
+        list->item = grown;
+        list->cap = cap;
+    }
+    list->item[list->count] = (struct conf_said){line_of (conf, text), list->count, code,
+                                                 arena_strdup (conf->arena, text)};
+    list->count++;
 }
 
 const char *conf_get (struct conf *conf, const char *key)
@@ -198,12 +224,26 @@ static void line_tell (struct conf *conf, const char *text, const char *becomes)
 {
     struct err fault = {0};
     if (conf->partial) {
-        conf_push (conf->arena, &conf->note, &conf->note_count, &conf->note_cap,
-                   arena_printf (conf->arena, "%s; %s", text, becomes));
+        conf_say (conf, &conf->note, 0, arena_printf (conf->arena, "%s; %s", text, becomes));
         return;
     }
     err_set (&fault, ERR_INVALID, "%s", text);
     conf_fault_add (conf, &fault);
+}
+
+static int said_order (const void *a, const void *b)
+{
+    const struct conf_said *x = a, *y = b;
+    if (x->line != y->line)
+        return x->line < y->line ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* Tables are read one after the other; who reads what they found has the file before him. */
+static void by_line (struct conf_list *list)
+{
+    if (list->count > 1)
+        qsort (list->item, list->count, sizeof *list->item, said_order);
 }
 
 int conf_finish (struct conf *conf, struct err *err)
@@ -215,9 +255,11 @@ int conf_finish (struct conf *conf, struct err *err)
         line_tell (conf, conf->loose[i], "taken as one");
     for (uint32_t i = 0; i < conf->unread_count; i++)
         line_tell (conf, conf->unread[i], "the line has no effect");
-    if (conf->fault_count == 0)
+    by_line (&conf->note);
+    by_line (&conf->fault);
+    if (conf->fault.count == 0)
         return 0;
-    return err_set (err, conf->fault[0].code, "%s", conf->fault[0].text);
+    return err_set (err, conf->fault.item[0].code, "%s", conf->fault.item[0].text);
 }
 
 const struct conf_entry *conf_entry_last (const struct conf *conf, const char *key,
@@ -268,30 +310,21 @@ void conf_tell_unknown (struct conf *conf)
 
 uint32_t conf_fault_count (const struct conf *conf)
 {
-    return conf->fault_count;
+    return conf->fault.count;
 }
 
 const char *conf_fault (const struct conf *conf, uint32_t i)
 {
-    return i < conf->fault_count ? conf->fault[i].text : NULL;
+    return i < conf->fault.count ? conf->fault.item[i].text : NULL;
 }
 
 void conf_fault_add (struct conf *conf, const struct err *err)
 {
     assert (err->code != 0);
-    for (uint32_t i = 0; i < conf->fault_count; i++)
-        if (strcmp (conf->fault[i].text, err->text) == 0)
+    for (uint32_t i = 0; i < conf->fault.count; i++)
+        if (strcmp (conf->fault.item[i].text, err->text) == 0)
             return;
-    if (conf->fault_count == conf->fault_cap) {
-        uint32_t cap = conf->fault_cap ? conf->fault_cap * 2 : 8;
-        struct conf_fault *grown = arena_array (conf->arena, cap, sizeof *grown);
-        if (conf->fault_count)
-            memcpy (grown, conf->fault, conf->fault_count * sizeof *grown);
-        conf->fault = grown;
-        conf->fault_cap = cap;
-    }
-    conf->fault[conf->fault_count++] =
-        (struct conf_fault){err->code, arena_strdup (conf->arena, err->text)};
+    conf_say (conf, &conf->fault, err->code, err->text);
 }
 
 int conf_faults_take (struct conf *conf, const struct err *step, size_t count, struct err *err)

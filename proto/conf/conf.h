@@ -108,6 +108,8 @@ enum {
     CONF_F_GUARDS =
         1024, /* keeps somebody from something: a value that cannot be taken is a fault of a partial file, too,
                            * where any other is noted */
+    CONF_F_LIST = 2048,     /* for an attribute: its words may have blanks between them */
+    CONF_F_COMPARES = 4096, /* for an attribute: ATTR<=value, too, which gives "<=value" */
     CONF_F_ADDS = 64, /* for a CONF_CALL: lines with one key add up; else the last one counts */
 };
 

@@ -10,9 +10,16 @@ struct slot {
     bool used, dropped;
 };
 
-struct conf_fault {
+/* A note (code 0) or a fault: what is said of which line (UINT32_MAX: of none), and as the how-manieth. */
+struct conf_said {
+    uint32_t line, number;
     int code;
     const char *text;
+};
+
+struct conf_list {
+    struct conf_said *item;
+    uint32_t count, cap;
 };
 
 struct conf {
@@ -28,10 +35,7 @@ struct conf {
     uint32_t table_count;
     const char **known; /* keys asked for with conf_get */
     uint32_t known_count, known_cap;
-    const char **note;
-    uint32_t note_count, note_cap;
-    struct conf_fault *fault;
-    uint32_t fault_count, fault_cap;
+    struct conf_list note, fault;
     const char **unread; /* lines that are none, with conf_read_all: each why, with its place */
     uint32_t unread_count, unread_cap;
     const char **loose; /* the same, of lines that can be taken: KEY=value */
@@ -41,6 +45,9 @@ struct conf {
 
 /* "FILE: line 12", or "changed by hand" for line 0; in the arena. */
 const char *conf_place (const struct conf *conf, uint32_t line);
+
+/* text begins with its place, if it has one; copied. */
+void conf_say (struct conf *conf, struct conf_list *list, int code, const char *text);
 
 /* Splits text into entries. */
 int conf_lex (struct conf *conf, const char *text, size_t len, struct err *err);
@@ -58,6 +65,11 @@ const char *conf_equals (const char *word);
 
 /* The row of that name, or NULL. */
 const struct conf_param *conf_param_find (const struct conf_param *table, const char *name);
+const struct conf_param *conf_param_part (const struct conf_param *table, const char *name,
+                                          size_t len);
+
+/* Of another program's file: words that are no ATTRIBUTE=value but nearly, as people write them; told with the line's note. */
+void conf_mend (const struct conf_param *attrs, const struct conf_value *line, struct words *words);
 
 /* Grows an arena array of pointers by one place. */
 void conf_push (struct arena *arena, const char ***list, uint32_t *count, uint32_t *cap,

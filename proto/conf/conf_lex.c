@@ -98,18 +98,23 @@ static int take_line (struct conf *conf, char *line, uint32_t number, struct err
         if (!end)
             return err_set (err, ERR_INVALID, "%s: '[' is not closed", key);
         *end = '\0';
-        entry.index = at + 1;
+        char *index = at + 1 + strspn (at + 1, " \t");
+        for (char *last = end; last > index && is_blank (last[-1]);)
+            *--last = '\0';
+        entry.index = index;
         if (!*entry.index || strpbrk (entry.index, " \t\"="))
             return err_set (err, ERR_INVALID, "%s: '[%.60s]' is not an index", key, entry.index);
         entry.index = arena_strdup (conf->arena, entry.index);
         at = end + 1;
     }
     char *sign = at + strspn (at, " \t");
-    if (conf->all && (*sign == '=' || *at == ':')) {
+    bool joined =
+        entry.index && *at && !is_blank (*at); /* USERCFG[x]MAXJOB=3, USERCFG[x],MAXJOB=3 */
+    if (conf->all && (*sign == '=' || *at == ':' || joined)) {
         conf_push (conf->arena, &conf->loose, &conf->loose_count, &conf->loose_cap,
                    arena_printf (conf->arena, "%s: %s: expected a blank at '%.40s'",
                                  conf_place (conf, number), key, at));
-        at = sign + 1;
+        at = strchr ("=:,", *sign) ? sign + 1 : at;
     } else if (*at && !is_blank (*at))
         return err_set (err, ERR_INVALID, "%s: expected a blank at '%.40s'", key, at);
     while (is_blank (*at))

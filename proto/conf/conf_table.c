@@ -48,6 +48,12 @@ static int parse_word (const struct conf_param *param, const char *text, int *ou
     return ERR_INVALID;
 }
 
+static bool is_unlimited (const char *text)
+{
+    return strcasecmp (text, "UNLIMITED") == 0 || strcasecmp (text, "NOLIMIT") == 0 ||
+           strcasecmp (text, "INFINITY") == 0;
+}
+
 static int parse_number (const struct conf_param *param, const char *text, int64_t *out,
                          struct err *err)
 {
@@ -55,6 +61,10 @@ static int parse_number (const struct conf_param *param, const char *text, int64
     switch (param->type) {
     case CONF_INT:
     case CONF_U32:
+        if (param->min == -1 && is_unlimited (text)) {
+            *out = -1;
+            return 0;
+        }
         rc = int_parse (text, "value", INT64_MIN, INT64_MAX, out, err);
         break;
     case CONF_PPM:
@@ -148,6 +158,16 @@ static int store_word (const struct conf_param *param, const struct conf_value *
     return rc;
 }
 
+/* "MAXJOB=10, MAXPROC=20", "FIRSTAVAILABLE;" */
+static const char *end_trimmed (const struct conf_value *value, const char *text)
+{
+    size_t len = strlen (text);
+    if (!value->conf->partial || len < 2 || !strchr (",;", text[len - 1]))
+        return text;
+    conf_note_add (value, "the '%c' at its end has no effect", text[len - 1]);
+    return arena_printf (value->conf->arena, "%.*s", (int)len - 1, text);
+}
+
 static int store_value (const struct conf_param *param, const struct conf_value *value,
                         void *target, struct err *err)
 {
@@ -171,6 +191,7 @@ static int store_value (const struct conf_param *param, const struct conf_value 
         first.text = value->word[0];
         conf_note_add (value, "what follows '%.60s' has no effect", first.text);
     }
+    first.text = end_trimmed (value, first.text);
     return store_word (param, &first, field, err);
 }
 
@@ -178,9 +199,11 @@ static int store_value (const struct conf_param *param, const struct conf_value 
 static bool is_told (const struct conf_param *param, const struct conf_value *value,
                      const struct err *err)
 {
-    if (!value->conf->partial || value->line == 0 || (param->flags & CONF_F_GUARDS))
+    bool empty =
+        value->text && !*value->text; /* as templates leave it; it keeps nobody from anything */
+    if (!value->conf->partial || value->line == 0 || ((param->flags & CONF_F_GUARDS) && !empty))
         return false;
-    conf_note_add (value, "%s; it has no effect", err->text);
+    conf_note_add (value, "%s; it has no effect", empty ? "has no value" : err->text);
     return true;
 }
 
@@ -204,12 +227,18 @@ static int fill_value (struct conf_value *value, const char *raw, struct err *er
     return 0;
 }
 
-const struct conf_param *conf_param_find (const struct conf_param *table, const char *name)
+const struct conf_param *conf_param_part (const struct conf_param *table, const char *name,
+                                          size_t len)
 {
     for (; table->name; table++)
-        if (strcasecmp (table->name, name) == 0)
+        if (strncasecmp (table->name, name, len) == 0 && !table->name[len])
             return table;
     return NULL;
+}
+
+const struct conf_param *conf_param_find (const struct conf_param *table, const char *name)
+{
+    return conf_param_part (table, name, strlen (name));
 }
 
 static void note_unsupported (struct conf *conf, const struct conf_param *param,
@@ -219,12 +248,12 @@ static void note_unsupported (struct conf *conf, const struct conf_param *param,
         conf_note_add (value, "has no effect: %s", param->why);
         return;
     }
-    conf_push (conf->arena, &conf->note, &conf->note_count, &conf->note_cap,
-               arena_printf (conf->arena,
-                             "%s: %s%s%s is a parameter of Maui's that Nui does not have; "
-                             "it has no effect",
-                             conf_place (conf, value->line), value->key, value->attr ? " " : "",
-                             value->attr ? value->attr : ""));
+    conf_say (conf, &conf->note, 0,
+              arena_printf (conf->arena,
+                            "%s: %s%s%s is a parameter of Maui's that Nui does not have; "
+                            "it has no effect",
+                            conf_place (conf, value->line), value->key, value->attr ? " " : "",
+                            value->attr ? value->attr : ""));
 }
 
 void conf_note_add (const struct conf_value *value, const char *fmt, ...)
@@ -235,26 +264,40 @@ void conf_note_add (const struct conf_value *value, const char *fmt, ...)
     va_start (ap, fmt);
     char *text = arena_vprintf (conf->arena, fmt, ap);
     va_end (ap);
-    conf_push (conf->arena, &conf->note, &conf->note_count, &conf->note_cap,
-               arena_printf (conf->arena, "%s: %s%s%s%s%s%s: %s", conf_place (conf, value->line),
-                             value->key, index ? "[" : "", index ? value->index : "",
-                             index ? "]" : "", attr ? " " : "", attr ? value->attr : "", text));
+    conf_say (conf, &conf->note, 0,
+              arena_printf (conf->arena, "%s: %s%s%s%s%s%s: %s", conf_place (conf, value->line),
+                            value->key, index ? "[" : "", index ? value->index : "",
+                            index ? "]" : "", attr ? " " : "", attr ? value->attr : "", text));
 }
 
-/* Splits NAME[x]=value; the value may go on in the next words after a comma. */
-static int take_attr (const struct words *words, uint32_t *at, struct conf_value *value,
-                      struct err *err)
+/* Does the word at this place begin NAME=value, or "NAME = value"? */
+static bool is_attr (const struct words *words, uint32_t at)
+{
+    const char *equals = conf_equals (words->word[at]);
+    return equals ? equals > words->word[at]
+                  : at + 1 < words->count && words->word[at + 1][0] == '=';
+}
+
+/* NAME of "NAME[x]=value" into value, and its x; *raw: what follows. */
+static int take_name (const struct conf_param *attrs, const char *word, const char **raw,
+                      struct conf_value *value, struct err *err)
 {
     struct arena *arena = value->conf->arena;
-    const char *word = words->word[*at];
-    if (!conf_equals (word) && *at + 1 < words->count &&
-        words->word[*at + 1][0] == '=') /* "ATTR = x" */
-        word = arena_printf (arena, "%s%s", word, words->word[++*at]);
     const char *equals = conf_equals (word);
     if (!equals || equals == word)
         return err_set (err, ERR_INVALID, "expected ATTRIBUTE=value at '%.60s'", word);
     char *name = arena_printf (arena, "%.*s", (int)(equals - word), word);
-    char *bracket = strchr (name, '[');
+    char *bracket = strchr (name, '['), *last = name + strlen (name) - 1;
+    *raw = equals + 1;
+    if (strchr ("<>!", *last)) { /* PROCLIMIT<=4 */
+        char how = *last;
+        *last = '\0';
+        const struct conf_param *param = conf_param_find (attrs, name);
+        if (param && (param->flags & CONF_F_COMPARES))
+            *raw = arena_printf (arena, "%c%s", how, equals);
+        else
+            *last = how;
+    }
     if (bracket) {
         size_t len = strlen (bracket);
         if (len < 3 || bracket[len - 1] != ']')
@@ -266,32 +309,50 @@ static int take_attr (const struct words *words, uint32_t *at, struct conf_value
     for (char *p = name; *p; p++)
         *p = (char)toupper ((unsigned char)*p);
     value->attr = name;
-    const char *raw = equals + 1;
+    return 0;
+}
+
+/* Is the word at this place more of a list, as in "DAYS=MON TUE" or "USERLIST=bob steve= bill-"? */
+static bool is_listed (const struct conf_param *attrs, const struct words *words, uint32_t at)
+{
+    const char *word = words->word[at], *equals = conf_equals (word);
+    if (!is_attr (words, at))
+        return true;
+    return equals && !equals[1] && !conf_param_part (attrs, word, (size_t)(equals - word));
+}
+
+/* Splits NAME[x]=value; the value may go on in the next words after a comma, that of a list after any blank. */
+static int take_attr (const struct conf_param *attrs, const struct words *words, uint32_t *at,
+                      struct conf_value *value, struct err *err)
+{
+    struct arena *arena = value->conf->arena;
+    const char *word = words->word[*at], *raw = NULL;
+    bool blanks = false;
+    if (!conf_equals (word) && *at + 1 < words->count &&
+        words->word[*at + 1][0] == '=') /* "ATTR = x" */
+        word = arena_printf (arena, "%s%s", word, words->word[++*at]);
+    if (take_name (attrs, word, &raw, value, err) < 0)
+        return err->code;
+    const struct conf_param *param = conf_param_find (attrs, value->attr);
+    bool list = param && (param->flags & CONF_F_LIST);
     for (; *at + 1 < words->count; (*at)++) {
         const char *next = words->word[*at + 1];
         size_t len = strlen (raw);
-        if (conf_equals (next) ||
-            !(len == 0 || strchr (",:", raw[len - 1]) || strchr (",:", next[0])))
-            break; /* "ATTR= x", "ATTR=x, y", "ATTR=x :y" go on */
-        raw = arena_printf (arena, "%s%s", raw, next);
+        if (!is_attr (words, *at + 1) &&
+            (len == 0 || strchr (",:", raw[len - 1]) || strchr (",:", *next)))
+            raw = arena_printf (arena, "%s%s", raw,
+                                next); /* "ATTR= x", "ATTR=x, y", "ATTR=x :y" go on */
+        else if (list && is_listed (attrs, words, *at + 1)) {
+            blanks = true;
+            raw = arena_printf (arena, "%s %s", raw, next);
+        } else
+            break;
     }
-    size_t len = strlen (raw);
-    if (value->conf->partial && len > 1 &&
-        strchr (",;", raw[len - 1])) { /* "MAXJOB=10, MAXPROC=20" */
-        conf_note_add (value, "the '%c' at its end has no effect", raw[len - 1]);
-        raw = arena_printf (arena, "%.*s", (int)len - 1, raw);
-    }
+    if (blanks && value->conf->partial)
+        conf_note_add (value, "'%.60s' is taken as one list", raw);
     (*at)++;
-    /* The pieces hold no blanks but quoted ones, so text is the whole value. */
-    return fill_value (value, raw, err);
-}
-
-/* Does the word at this place begin NAME=value, or "NAME = value"? */
-static bool is_attr (const struct words *words, uint32_t at)
-{
-    const char *equals = conf_equals (words->word[at]);
-    return equals ? equals > words->word[at]
-                  : at + 1 < words->count && words->word[at + 1][0] == '=';
+    /* The pieces hold no blanks but quoted ones and those of a list, so text is the whole value. */
+    return fill_value (value, end_trimmed (value, raw), err);
 }
 
 static int changed_refuse (struct err *err)
@@ -347,11 +408,14 @@ static int apply_attr (const struct conf_param *attrs, struct conf_value *value,
     }
     if (param->type == CONF_UNSUPPORTED)
         note_unsupported (value->conf, param, value);
+    uint32_t notes = value->conf->note.count;
     int rc = changed_check (param, value->line, err);
     if (rc == 0)
         rc = store_value (param, value, record, err);
     if (rc < 0 && is_told (param, value, err))
         rc = 0;
+    else if (rc == 0 && value->conf->partial && !*value->text && value->conf->note.count == notes)
+        conf_note_add (value, "has no value and says nothing");
     return rc < 0 ? err_prefix (err, "%s", param->name) : 0;
 }
 
@@ -382,6 +446,17 @@ static bool attr_is_told (const struct conf_param *param, const struct conf_valu
     return true;
 }
 
+/* Words that are no attribute, in one note; the place behind them. */
+static uint32_t pass_over (const struct words *words, uint32_t at, const struct conf_value *value)
+{
+    struct strbuf text = STRBUF_INIT;
+    for (bool first = true; at < words->count && !is_attr (words, at); first = false)
+        strbuf_printf (&text, "%s%s", first ? "" : " ", words->word[at++]);
+    conf_note_add (value, "'%.60s' is no ATTRIBUTE=value, it has no effect", strbuf_text (&text));
+    strbuf_free (&text);
+    return at;
+}
+
 static int apply_record (struct conf *conf, const struct conf_param *param,
                          const struct conf_entry *entry, void *target, struct err *err)
 {
@@ -392,15 +467,17 @@ static int apply_record (struct conf *conf, const struct conf_param *param,
         rc = param->record (target, entry->index, &record, err);
     if (rc == 0)
         rc = conf_split (conf->arena, entry->value, &words, err);
+    const struct conf_value line = {
+        .conf = conf, .key = entry->key, .index = entry->index, .line = entry->line};
+    if (rc == 0 && conf->partial)
+        conf_mend (param->attrs, &line, &words);
     for (uint32_t i = 0; rc == 0 && i < words.count;) {
-        struct conf_value value = {
-            .conf = conf, .key = entry->key, .index = entry->index, .line = entry->line};
+        struct conf_value value = line;
         if (tells (conf, param, entry->line) && !is_attr (&words, i)) {
-            conf_note_add (&value, "'%.60s' is no ATTRIBUTE=value, it has no effect",
-                           words.word[i++]);
+            i = pass_over (&words, i, &value);
             continue;
         }
-        rc = take_attr (&words, &i, &value, err);
+        rc = take_attr (param->attrs, &words, &i, &value, err);
         struct err fault = {0};
         if (rc == 0 && !attr_is_told (param, &value) &&
             apply_attr (param->attrs, &value, record, &fault) < 0) {
@@ -481,7 +558,7 @@ int conf_table_read (struct conf *conf, const struct conf_param *params, void *t
         err = &local;
     if (table_add (conf, params, target, err) < 0)
         return err->code;
-    uint32_t faults = conf->fault_count;
+    uint32_t faults = conf->fault.count;
     struct err fault;
     int rc = apply_initials (conf, params, target, err);
     if (rc < 0)
@@ -504,8 +581,8 @@ int conf_table_read (struct conf *conf, const struct conf_param *params, void *t
             conf_fault_add (conf, &fault);
         }
     }
-    if (conf->fault_count > faults)
-        return err_set (err, conf->fault[faults].code, "%s", conf->fault[faults].text);
+    if (conf->fault.count > faults)
+        return err_set (err, conf->fault.item[faults].code, "%s", conf->fault.item[faults].text);
     return 0;
 }
 

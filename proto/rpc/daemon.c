@@ -558,15 +558,12 @@ static void close_all (struct daemon *d)
     daemon_pid_unlock (d->pid_fd);
 }
 
-/* What is about a line of the file first. */
 static void print_all (const struct daemon *d, const struct conf *conf,
                        uint32_t (*count) (const struct conf *),
                        const char *(*text) (const struct conf *, uint32_t))
 {
-    for (int lines = 1; lines >= 0; lines--)
-        for (uint32_t i = 0; i < count (conf); i++)
-            if ((strstr (text (conf, i), ": line ") != NULL) == lines)
-                fprintf (stderr, "%s: %s\n", d->ops->program, text (conf, i));
+    for (uint32_t i = 0; i < count (conf); i++)
+        fprintf (stderr, "%s: %s\n", d->ops->program, text (conf, i));
 }
 
 static int check (struct daemon *d)
@@ -583,9 +580,10 @@ static int check (struct daemon *d)
     if (rc == 0)
         printf ("%s: %s is good%s\n", d->ops->program, d->config_file,
                 conf_is_partial (l.conf) ? " as a policy: it says nothing of a daemon's own" : "");
-    else if (conf_fault_count (l.conf) > 1)
-        fprintf (stderr, "%s: %s is refused: %u faults\n", d->ops->program, d->config_file,
-                 conf_fault_count (l.conf));
+    else if (conf_fault_count (l.conf) > 1 || conf_note_count (l.conf) > 0) /* which they are */
+        fprintf (stderr, "%s: %s is refused: %u fault%s%s\n", d->ops->program, d->config_file,
+                 conf_fault_count (l.conf), conf_fault_count (l.conf) == 1 ? "" : "s",
+                 conf_note_count (l.conf) > 0 ? ", told last" : "");
     loaded_free (d, &l);
     return rc == 0 ? 0 : 1;
 }

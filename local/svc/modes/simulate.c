@@ -67,10 +67,12 @@ static duration_us run_of (void *arg, const char *job_id, duration_us walltime)
     struct run *run = NULL;
     if (id_parse (job_id, prefix, sizeof prefix, &number, NULL) == 0)
         HASH_FIND (hh, svc->sim->runs, &number, sizeof number, run);
-    int64_t accuracy = wishes (svc->sim)->wc_accuracy;
+    int64_t accuracy = wishes (svc->sim)->wc_accuracy_ppm;
     if (run)
         return cluster_job_scaled (svc->cluster, (struct job_id){number}, run->run);
-    return accuracy > 0 && accuracy < 100 ? walltime / 100 * accuracy : walltime;
+    return accuracy > 0 && accuracy < 100 * 1000000
+               ? settings_accurate (wishes (svc->sim), walltime)
+               : walltime;
 }
 
 /* A command started or ended a job while time stands: told from the loop, not from inside the call. */

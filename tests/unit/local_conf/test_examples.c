@@ -297,6 +297,60 @@ static bool told (const char *report, uint32_t line)
     return strstr (report, place) != NULL;
 }
 
+static int64_t hard (const struct one *o, enum cred_kind kind, enum limit_kind limit)
+{
+    const struct policy_limits *l = &cred (o, kind, "any")->limits;
+    return l->active_mask & 1u << limit ? l->active[LIMIT_HARD][limit] : -1;
+}
+
+/* Limits that a comma, a colon or a blank must not lose. */
+static void nearly (void)
+{
+    others = true;
+#define ANY_HAS(line, jobs, procs)                                                                 \
+    EXAMPLE (line, hard (o, CRED_GROUP, LIMIT_JOB) == (jobs) &&                                    \
+                       hard (o, CRED_GROUP, LIMIT_PROC) == (procs))
+    ANY_HAS ("GROUPCFG[any] MAXJOB=20,MAXPROC=30", 20, 30);
+    ANY_HAS ("GROUPCFG[any] MAXJOB=10,20,MAXPROC=30", 20, 30);
+    ANY_HAS ("GROUPCFG[any] MAXJOB: 12 maxproc:3", 12, 3);
+    ANY_HAS ("GROUPCFG[any] MAXJOB 5 MAXPROC = 6", 5, 6);
+    ANY_HAS ("GROUPCFG[any] MAXJOB=4, MAXPROC = 6", 4, 6);
+    ANY_HAS ("GROUPCFG[any] MAXJOB<=5 \"MAXPROC=7\"", 5, 7);
+    ANY_HAS ("GROUPCFG[ any ] MAXJOB=5 MAXPROC=", 5, -1);
+    EXAMPLE ("GROUPCFG[any] MAXPROC[USER]:3", cred (o, CRED_GROUP, "any")->cross_count == 1);
+    EXAMPLE ("MAXNODEPERACCOUNT 256",
+             cred (o, CRED_ACCOUNT, "DEFAULT")->limits.active[LIMIT_HARD][LIMIT_NODE] == 256);
+    EXAMPLE ("MAXNODEPERACCOUNTCOUNT 256",
+             cred (o, CRED_ACCOUNT, "DEFAULT")->limits.active_mask == 0);
+    EXAMPLE ("SYSTEMMAXPROCPERJOB UNLIMITED", p->system_max_proc_per_job == -1);
+    EXAMPLE ("NODEALLOCATIONPOLICY FIRSTAVAILABLE;",
+             p->node_allocation == NODEALLOC_FIRSTAVAILABLE);
+    EXAMPLE ("SIMWCACCURACY 62.5", settings_accurate (&o->s->mode.sim, 800) == 500);
+    EXAMPLE ("SIMFLAGS IGNHOSTLIST,IGNQOS", o->s->mode.sim.flags == SIM_IGNQOS);
+#define RESERVED(line, expression) EXAMPLE ("SRCFG[x] HOSTLIST=n1 " line, expression)
+    RESERVED ("DAYS=MON TUE WED STARTTIME=8:00:00", r->days == 0x0E && r->start_s == 28800);
+    RESERVED ("USERLIST=a, b c", admits (o, CRED_USER, 3));
+    RESERVED ("USERLIST=bob steve= bill- PRIORITY=3", admits (o, CRED_USER, 3) &&
+                                                          r->priority == 3 &&
+                                                          r->acl[1].affinity == AFFINITY_NEUTRAL &&
+                                                          r->acl[2].affinity == AFFINITY_NEGATIVE);
+    RESERVED ("USERLIST=+bob,-ann,&carl", admits (o, CRED_USER, 3) &&
+                                              r->acl[1].affinity == AFFINITY_NEGATIVE &&
+                                              r->acl[2].affinity == AFFINITY_POSITIVE);
+    RESERVED ("USERLIST=bob@home,ann GROUPLIST=@staff",
+              admits (o, CRED_USER, 1) && r->acl_count == 1);
+    RESERVED ("PROCLIMIT<=4",
+              r->acl_count == 1 && r->acl[0].value == 4 && r->acl[0].compare == ACL_LE);
+    RESERVED ("PROCLIMIT>=4",
+              r->acl_count == 1 && r->acl[0].value == 4 && r->acl[0].compare == ACL_GE);
+    RESERVED ("TIMELIMIT<=1:00:00*",
+              r->acl_count == 1 && r->acl[0].value == 3600 * US_PER_S && r->acl[0].required);
+    RESERVED ("n2 n3 USERLIST=a", is (r->hosts, "n1 n2 n3"));
+    RESERVED ("USERLIST=a OWNER=bob", p->standing_count == 1 && !r->owned);
+    EXAMPLE ("USERCFG[any] QLIST=a b c", cred (o, CRED_USER, "any")->qlist_count == 3);
+    others = false;
+}
+
 /* As people write them. */
 static void sloppy (void)
 {
@@ -355,6 +409,7 @@ static void test_examples (void **state)
     reservations ();
     modes ();
     sloppy ();
+    nearly ();
     for (uint32_t i = 0; i < example_count; i++)
         if (*example[i] != '#' && !tested[i] && !told (report, i + 1)) {
             print_error ("line %u: '%s' is neither tested nor told\n", i + 1, example[i]);
