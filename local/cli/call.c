@@ -75,6 +75,24 @@ const char *or_none (const char *text)
     return text && *text ? text : "[NONE]";
 }
 
+const char *feature_of (char *const *list, size_t count, const char *prefix)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strncmp (list[i], prefix, strlen (prefix)) == 0)
+            return list[i] + strlen (prefix);
+    return "[NONE]";
+}
+
+void features_plain (char *const *list, size_t count, struct strbuf *out)
+{
+    size_t before = out->len;
+    for (size_t i = 0; i < count; i++)
+        if (!strpbrk (list[i], ":<>="))
+            strbuf_printf (out, "[%s]", list[i]);
+    if (out->len == before)
+        strbuf_puts (out, "[NONE]");
+}
+
 void cell_moment (struct table *table, int64_t t_us)
 {
     if (t_us)

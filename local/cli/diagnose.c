@@ -445,11 +445,12 @@ static void job_line (const struct queue *q, const Nui__Local__V1__QueueJob *r, 
                    *r->qos ? r->qos : "---", span_text (r->walltime_us, a),
                    active || r->reserved_us, r->procs, r->user, r->group,
                    *r->account ? r->account : "-", span_text (until > since ? until - since : 0, b),
-                   "[NONE]", "[NONE]", "[NONE]", memory, ">=0", "NC0",
+                   feature_of (r->features, r->n_features, "net:"),
+                   feature_of (r->features, r->n_features, "opsys:"),
+                   feature_of (r->features, r->n_features, "arch:"), memory, ">=0", "NC0",
                    *r->class_ ? class : "[NONE]");
-    for (size_t i = 0; i < r->n_features; i++)
-        strbuf_printf (out, "[%s]", r->features[i]);
-    strbuf_puts (out, r->n_features ? "\n" : "[NONE]\n");
+    features_plain (r->features, r->n_features, out);
+    strbuf_putc (out, '\n');
 }
 
 void jobs_text (const struct queue *q, bool noheader, struct strbuf *out)
@@ -547,17 +548,36 @@ static void pair (long long have, long long all, int width, struct strbuf *out)
     strbuf_printf (out, " %*lld:%-*lld", width, have, width, all);
 }
 
+/* The cell that began there: [NONE] where nothing was put, one word to who counts words ("tape_1:2"), and as wide. */
+static void cell_end (struct strbuf *out, size_t begin, int width)
+{
+    if (out->len == begin)
+        strbuf_puts (out, "[NONE]");
+    for (char *blank = out->data + begin; *blank; blank++)
+        *blank = *blank == ' ' ? '_' : *blank;
+    for (int wide = (int)(out->len - begin); wide < width; wide++)
+        strbuf_putc (out, ' ');
+}
+
 /* "[a][b]", wider where it has to be. */
 static void bracketed_cell (char *const *item, size_t count, int width, struct strbuf *out)
 {
-    size_t begin = out->len;
     strbuf_putc (out, ' ');
+    size_t begin = out->len;
     for (size_t i = 0; i < count; i++)
         strbuf_printf (out, "[%s]", item[i]);
-    if (count == 0)
-        strbuf_puts (out, "[NONE]");
-    for (int wide = (int)(out->len - begin) - 1; wide < width; wide++)
-        strbuf_putc (out, ' ');
+    cell_end (out, begin, width);
+}
+
+static void classes_cell (const Nui__Local__V1__NodeInfo *n, int width, struct strbuf *out)
+{
+    strbuf_putc (out, ' ');
+    size_t begin = out->len;
+    for (size_t i = 0; i < n->n_classes; i++) {
+        struct node_class c = node_class (n, i);
+        strbuf_printf (out, "[%s_%lld:%lld]", c.name, c.free, c.all);
+    }
+    cell_end (out, begin, width);
 }
 
 static void node_line (const Nui__Local__V1__NodeInfo *n, uint32_t held, struct node_sum *sum,
@@ -570,14 +590,14 @@ static void node_line (const Nui__Local__V1__NodeInfo *n, uint32_t held, struct 
     long long *into[4] = {sum->procs, sum->memory, sum->disk, sum->swap};
     strbuf_printf (out, "%-20s %8s", n->name, n->state);
     for (int i = 0; i < 4; i++) {
-        pair (have[i], all[i], i == 0 ? 3 : 7, out);
+        pair (have[i], all[i], i == 0 ? 3 : 6, out);
         into[i][0] += have[i];
         into[i][1] += all[i];
     }
     strbuf_printf (out, " %5.2f %6s %6s %.3s %6.2f %03u", n->speed_ppm / 1e6, or_none (n->opsys),
                    or_none (n->arch), *n->partition ? n->partition : "DEFAULT", n->load_milli / 1e3,
                    held);
-    bracketed_cell (n->classes, n->n_classes, 30, out);
+    classes_cell (n, 30, out);
     bracketed_cell (n->networks, n->n_networks, 30, out);
     bracketed_cell (n->features, n->n_features, 20, out);
     bracketed_cell (n->gres, n->n_gres, 0, out);
@@ -593,8 +613,8 @@ void nodes_text (const struct nodes *nodes, const uint32_t *held, bool noheader,
     struct node_sum sum = {0};
     if (!noheader)
         strbuf_puts (out, "diagnosing node table\n"
-                          "Name                    State  Procs      Memory          Disk"
-                          "            Swap       Speed  Opsys   Arch Par   Load Res Classes"
+                          "Name                    State  Procs     Memory         Disk"
+                          "          Swap      Speed  Opsys   Arch Par   Load Res Classes"
                           "                        Network                        Features"
                           "             Gres\n\n");
     for (uint32_t i = 0; i < nodes->count; i++)
@@ -603,9 +623,9 @@ void nodes_text (const struct nodes *nodes, const uint32_t *held, bool noheader,
         return;
     strbuf_printf (out, "%-20s %8s", "-----", "---");
     pair (sum.procs[0], sum.procs[1], 3, out);
-    pair (sum.memory[0], sum.memory[1], 7, out);
-    pair (sum.disk[0], sum.disk[1], 7, out);
-    pair (sum.swap[0], sum.swap[1], 7, out);
+    pair (sum.memory[0], sum.memory[1], 6, out);
+    pair (sum.disk[0], sum.disk[1], 6, out);
+    pair (sum.swap[0], sum.swap[1], 6, out);
     strbuf_printf (out, "\n\nTotal Nodes: %u  (Active: %u  Idle: %u  Down: %u)\n\n", nodes->count,
                    sum.active, sum.idle, sum.down);
 }

@@ -5,6 +5,8 @@
 
 #include "local/cli/stats_cli.h"
 #include "proto/base/clocksapart.h"
+#include "proto/base/mem.h"
+#include "proto/base/strtab.h"
 #include "proto/cli/estimaterecord.h"
 
 /* --- the scheduler, and whom it talks to --------------------------------------------------- */
@@ -294,7 +296,7 @@ static int memory_rows (struct cli_context *ctx, const struct nodes *nodes)
 /* --- partitions --------------------------------------------------------------------------- */
 
 struct amounts {
-    int64_t configured, up, dedicated;
+    int64_t configured, up, dedicated, active; /* active: in use, where that is measured */
 };
 
 enum { A_NODES, A_PROCS, A_MEMORY, A_SWAP, A_DISK, A_KINDS };
@@ -311,12 +313,16 @@ static void amounts_of (const struct nodes *nodes, const char *partition,
         const int64_t used[A_KINDS] = {n->dedicated_procs > 0, n->dedicated_procs,
                                        n->dedicated_memory_mb, n->dedicated_swap_mb,
                                        n->dedicated_disk_mb};
+        const int64_t active[A_KINDS] = {n->n_jobs > 0, n->dedicated_procs,
+                                         n->measured ? n->used_memory_mb : n->dedicated_memory_mb,
+                                         n->dedicated_swap_mb, n->dedicated_disk_mb};
         if (partition && strcmp (partition, n->partition) != 0)
             continue;
         for (int k = 0; k < A_KINDS; k++) {
             out[k].configured += has[k];
             out[k].up += is_up (n) ? has[k] : 0;
             out[k].dedicated += used[k];
+            out[k].active += active[k];
         }
     }
 }
@@ -337,6 +343,36 @@ static uint32_t partitions_of (const struct nodes *nodes, const char ***out)
     return count;
 }
 
+/* Of each class, initiators that are free and that there are on nodes that are up: "[batch 10:32]". */
+static void classes_text (const struct nodes *nodes, const char *partition, struct strbuf *out)
+{
+    struct strtab *class = strtab_create ();
+    struct class_sum {
+        long long free, up;
+    } *sum = NULL;
+    uint32_t cap = 0, had = 0;
+    for (uint32_t i = 0; i < nodes->count; i++) {
+        const Nui__Local__V1__NodeInfo *n = nodes->item[i];
+        for (size_t c = 0; c < n->n_classes && strcmp (n->partition, partition) == 0; c++) {
+            struct node_class here = node_class (n, c);
+            uint32_t at = strtab_intern (class, here.name);
+            if (at >= had) {
+                sum = mem_grow (sum, &cap, at + 1, sizeof *sum);
+                sum[at] = (struct class_sum){0};
+                had = at + 1;
+            }
+            sum[at].free += is_up (n) ? here.free : 0;
+            sum[at].up += is_up (n) ? here.all : 0;
+        }
+    }
+    strbuf_printf (out, "%12s ", partition);
+    for (uint32_t at = 0; at < had; at++)
+        strbuf_printf (out, "[%s %lld:%lld]", strtab_name (class, at), sum[at].free, sum[at].up);
+    strbuf_puts (out, had ? "\n" : "[NONE]\n");
+    free (sum);
+    strtab_destroy (class);
+}
+
 void partitions_text (const struct nodes *nodes, struct strbuf *out)
 {
     struct amounts a[A_KINDS];
@@ -350,26 +386,34 @@ void partitions_text (const struct nodes *nodes, struct strbuf *out)
         amounts_of (nodes, name[p], a);
         strbuf_printf (out, "%-20s %8lld\n", name[p], (long long)a[A_PROCS].configured);
     }
-    strbuf_puts (out, "\nPartition    Configured         Up     U/C  Dedicated     D/U\n\n");
+    strbuf_puts (
+        out,
+        "\nPartition    Configured         Up     U/C  Dedicated     D/U     Active     A/U\n\n");
     for (int k = 0; k < A_KINDS; k++) {
-        strbuf_printf (out, "%s%.*s\n", amount_title[k], 60 - (int)strlen (amount_title[k]),
-                       "------------------------------------------------------------");
+        strbuf_printf (out, "%s%.*s\n", amount_title[k], 80 - (int)strlen (amount_title[k]),
+                       "----------------------------------------"
+                       "----------------------------------------");
         for (uint32_t p = 0; p < count; p++) {
             amounts_of (nodes, name[p], a);
-            strbuf_printf (out, "%-11s %11lld %10lld %6.2f%% %10lld %6.2f%%\n", name[p],
-                           (long long)a[k].configured, (long long)a[k].up,
+            strbuf_printf (out, "%-11s %11lld %10lld %6.2f%% %10lld %6.2f%% %10lld %6.2f%%\n",
+                           name[p], (long long)a[k].configured, (long long)a[k].up,
                            share_of ((double)a[k].up, (double)a[k].configured),
                            (long long)a[k].dedicated,
-                           share_of ((double)a[k].dedicated, (double)a[k].up));
+                           share_of ((double)a[k].dedicated, (double)a[k].up),
+                           (long long)a[k].active, share_of ((double)a[k].active, (double)a[k].up));
         }
     }
+    strbuf_puts (out, "\nClass/Queue State\n\n");
+    strbuf_puts (out, "             [<CLASS> <AVAIL>:<UP>]...\n\n");
+    for (uint32_t p = 0; p < count; p++)
+        classes_text (nodes, name[p], out);
     strbuf_putc (out, '\n');
 }
 
 static const struct table_column partition_columns[] = {
     {"partition", "Partition", TABLE_TEXT, 0},  {"resource", "Resource", TABLE_TEXT, 0},
     {"configured", "Configured", TABLE_INT, 0}, {"up", "Up", TABLE_INT, 0},
-    {"dedicated", "Dedicated", TABLE_INT, 0},
+    {"dedicated", "Dedicated", TABLE_INT, 0},   {"in_use", "Active", TABLE_INT, 0},
 };
 
 static int partition_rows (struct cli_context *ctx, const struct nodes *nodes)
@@ -387,6 +431,7 @@ static int partition_rows (struct cli_context *ctx, const struct nodes *nodes)
         table_int (t, a[k].configured);
         table_int (t, a[k].up);
         table_int (t, a[k].dedicated);
+        table_int (t, a[k].active);
         table_end_row (t);
     }
     int rc = table_print (t, ctx);

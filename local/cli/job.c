@@ -6,22 +6,18 @@
 
 /* --- checkjob as text --------------------------------------------------------------------- */
 
-static void features_text (const Nui__Local__V1__JobReq *r, struct strbuf *out)
-{
-    if (r->n_features == 0)
-        strbuf_puts (out, "[NONE]");
-    for (size_t i = 0; i < r->n_features; i++)
-        strbuf_printf (out, "[%s]", r->features[i]);
-}
-
 static void req_text (const Nui__Local__V1__JobDetail *d, size_t at, struct strbuf *out)
 {
     const Nui__Local__V1__JobReq *r = d->reqs[at];
     strbuf_printf (out, "Req[%zu]  TaskCount: %u  Partition: %s\n", at, r->tasks,
                    r->n_nodes ? (*d->job->partition ? d->job->partition : "DEFAULT") : "ALL");
-    strbuf_puts (out, "Network: [NONE]  Memory >= 0  Disk >= 0  Swap NC 0\n"
-                      "Opsys: [NONE]  Arch: [NONE]  Features: ");
-    features_text (r, out);
+    const char *memory = feature_of (r->features, r->n_features, "mem>=");
+    strbuf_printf (
+        out, "Network: %s  Memory >= %s  Disk >= 0  Swap NC 0\nOpsys: %s  Arch: %s  Features: ",
+        feature_of (r->features, r->n_features, "net:"), *memory == '[' ? "0" : memory,
+        feature_of (r->features, r->n_features, "opsys:"),
+        feature_of (r->features, r->n_features, "arch:"));
+    features_plain (r->features, r->n_features, out);
     strbuf_putc (out, '\n');
     if (r->procs != 1 || r->memory_mb || r->swap_mb || r->disk_mb) {
         strbuf_printf (out, "Dedicated Resources Per Task: PROCS: %u", r->procs);

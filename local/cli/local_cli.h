@@ -62,6 +62,16 @@ int worse (int so_far, int now);
 char *span_text (duration_us d, char *buf); /* duration in Maui's habit */
 char *moment_text (time_us t, char *buf);   /* "Sun Sep  9 03:59:00", "-" for 0 */
 const char *or_none (const char *text);     /* "[NONE]" for "" */
+/* What a job asks of its nodes stands among its features: of "opsys:Linux" what follows "opsys:", else "[NONE]"; and
+ * those that are plain, as "[a][b]" or "[NONE]". */
+const char *feature_of (char *const *list, size_t count, const char *prefix);
+void features_plain (char *const *list, size_t count, struct strbuf *out);
+/* Class i of a node with its initiators, free and in all; its processors where they are not counted, as in Maui. */
+struct node_class {
+    char name[80];
+    long long free, all;
+};
+struct node_class node_class (const Nui__Local__V1__NodeInfo *node, size_t i);
 /* microseconds, 0: null */
 void cell_moment (struct table *table, int64_t t_us);
 void cell_text (struct table *table, const char *text); /* "" is null */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "local/cli/local_cli.h"
+#include "local/cli/stats_cli.h"
 #include "proto/rpc/pbcopy.h"
 
 /* --- collecting --------------------------------------------------------------------------- */
@@ -118,20 +119,44 @@ static uint32_t tasks_on (const Nui__Local__V1__Reservation *r)
     return tasks;
 }
 
-/* Nothing where there is nothing. */
-static void bracketed (struct strbuf *out, const char *title, char *const *item, size_t count)
+/* always: [NONE] where there is nothing, else no line. */
+static void bracketed (struct strbuf *out, const char *title, char *const *item, size_t count,
+                       bool always)
 {
-    if (count)
-        strbuf_puts (out, title);
+    if (count == 0 && !always)
+        return;
+    strbuf_puts (out, title);
     for (size_t i = 0; i < count; i++)
-        strbuf_printf (out, "[%s]%s", item[i], i + 1 == count ? "\n" : "");
+        strbuf_printf (out, "[%s]", item[i]);
+    strbuf_puts (out, count ? "\n" : "[NONE]\n");
+}
+
+struct node_class node_class (const Nui__Local__V1__NodeInfo *n, size_t i)
+{
+    struct node_class c = {.free = (long long)n->procs - n->dedicated_procs, .all = n->procs};
+    (void)sscanf (n->classes[i], "%79s %lld:%lld", c.name, &c.free, &c.all);
+    return c;
+}
+
+static void classes_text (const Nui__Local__V1__NodeInfo *n, struct strbuf *out)
+{
+    strbuf_puts (out, "Classes:    ");
+    for (size_t i = 0; i < n->n_classes; i++) {
+        struct node_class c = node_class (n, i);
+        strbuf_printf (out, "[%s %lld:%lld]", c.name, c.free, c.all);
+    }
+    strbuf_puts (out, n->n_classes ? "\n" : "[NONE]\n");
 }
 
 void checknode_text (const Nui__Local__V1__NodeInfo *n, const struct reservations *rsv,
                      bool verbose, struct strbuf *out)
 {
     char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX], c[QUANTITY_TEXT_MAX];
-    strbuf_printf (out, "\n\nchecking node %s\n\nState:  %8s\n", n->name, n->state);
+    strbuf_printf (out, "\n\nchecking node %s\n\nState:  %8s", n->name, n->state);
+    if (n->state_since_us)
+        strbuf_printf (out, "  (in current state for %s)",
+                       span_text (rsv->now_us - n->state_since_us, a));
+    strbuf_putc (out, '\n');
     if (*n->reason)
         strbuf_printf (out, "Reason:     %s\n", n->reason);
     resources_text ("Configured Resources:", n->procs, n->memory_mb, n->swap_mb, n->disk_mb, out);
@@ -143,22 +168,24 @@ void checknode_text (const Nui__Local__V1__NodeInfo *n, const struct reservation
                         n->dedicated_swap_mb, n->dedicated_disk_mb, out);
     else
         strbuf_puts (out, "Dedicated  Resources: [NONE]\n");
-    if (*n->opsys || *n->arch)
-        strbuf_printf (out, "Opsys:  %12s  Arch: %11s\n", *n->opsys ? n->opsys : "[NONE]",
-                       *n->arch ? n->arch : "[NONE]");
+    strbuf_printf (out, "Opsys:  %12s  Arch: %11s\n", or_none (n->opsys), or_none (n->arch));
     strbuf_printf (out, "Speed:      %.2f  Load:       %.3f\n", n->speed_ppm / 1e6,
                    n->load_milli / 1e3);
     if (verbose)
         strbuf_printf (out, "Location:   Partition: %s  Address: %s  Priority: %d\n",
                        *n->partition ? n->partition : "DEFAULT", n->address, n->priority);
-    bracketed (out, "Classes:    ", n->classes, n->n_classes);
-    bracketed (out, "Network:    ", n->networks, n->n_networks);
-    bracketed (out, "Switches:   ", n->switches, n->n_switches);
-    bracketed (out, "Gres:       ", n->gres, n->n_gres);
-    strbuf_puts (out, "Features:   ");
-    for (size_t i = 0; i < n->n_features; i++)
-        strbuf_printf (out, "[%s]", n->features[i]);
-    strbuf_printf (out, "%s\n\nReservations:\n", n->n_features ? "" : "[NONE]");
+    bracketed (out, "Network:    ", n->networks, n->n_networks, true);
+    bracketed (out, "Features:   ", n->features, n->n_features, true);
+    strbuf_puts (out, "Attributes: [Batch]\n");
+    classes_text (n, out);
+    bracketed (out, "Switches:   ", n->switches, n->n_switches, false);
+    bracketed (out, "Gres:       ", n->gres, n->n_gres, false);
+    if (n->total_us)
+        strbuf_printf (out, "\nTotal Time: %s  Up: %s (%.2f%%)  Active: %s (%.2f%%)\n",
+                       span_text (n->total_us, a), span_text (n->up_us, b),
+                       share_of ((double)n->up_us, (double)n->total_us), span_text (n->busy_us, c),
+                       share_of ((double)n->busy_us, (double)n->total_us));
+    strbuf_puts (out, "\nReservations:\n");
     for (uint32_t i = 0; i < rsv->count; i++) {
         const Nui__Local__V1__Reservation *r = rsv->item[i];
         strbuf_printf (out, "  %s '%s'(x%u)  %s -> %s (%s)\n", r->type, r->name, tasks_on (r),

@@ -158,22 +158,20 @@ static struct table *sched_table (const Nui__Local__V1__ScheduleReply *r)
     return t;
 }
 
-/* Those of its features that begin with prefix ("class:"), without it; prefix "": its plain ones. */
-static void features_text (const Nui__Local__V1__NodeInfo *n, const char *prefix, bool brackets,
-                           struct strbuf *out)
+static void bracketed (char *const *item, size_t count, struct strbuf *out)
 {
-    size_t skip = strlen (prefix), before = out->len;
-    for (size_t f = 0; f < n->n_features; f++) {
-        const char *name = n->features[f];
-        bool plain = !strpbrk (name, ":<>=");
-        if (skip > 0 ? strncmp (name, prefix, skip) != 0 : !plain)
-            continue;
-        if (strcmp (prefix, "class:") == 0)
-            strbuf_printf (out, "[%s:%u]", name + skip, n->procs);
-        else if (brackets || out->len == before)
-            strbuf_printf (out, "%s%s%s", brackets ? "[" : "", name + skip, brackets ? "]" : "");
+    for (size_t i = 0; i < count; i++)
+        strbuf_printf (out, "[%s]", item[i]);
+    strbuf_puts (out, count ? " " : "[NONE] ");
+}
+
+static void classes_text (const Nui__Local__V1__NodeInfo *n, struct strbuf *out)
+{
+    for (size_t i = 0; i < n->n_classes; i++) {
+        struct node_class c = node_class (n, i);
+        strbuf_printf (out, "[%s:%lld]", c.name, c.all);
     }
-    strbuf_puts (out, out->len == before ? "[NONE] " : " ");
+    strbuf_puts (out, n->n_classes ? " " : "[NONE] ");
 }
 
 /* -n: the nodes in Maui's own format, for SIMRESOURCETRACEFILE. */
@@ -185,11 +183,10 @@ void node_trace_text (const struct nodes *nodes, struct strbuf *out)
         strbuf_printf (out, "COMPUTENODE %s 0 %s [DEFAULT] %lldM %lldM %lldM %u 1 %u 0 ",
                        up ? "AVAILABLE" : "DEFINED", n->name, (long long)n->swap_mb,
                        (long long)n->memory_mb, (long long)n->disk_mb, n->procs, i + 1);
-        features_text (n, "opsys:", false, out);
-        features_text (n, "arch:", false, out);
-        features_text (n, "", true, out);
-        features_text (n, "class:", true, out);
-        features_text (n, "net:", true, out);
+        strbuf_printf (out, "%s %s ", or_none (n->opsys), or_none (n->arch));
+        bracketed (n->features, n->n_features, out);
+        classes_text (n, out);
+        bracketed (n->networks, n->n_networks, out);
         strbuf_printf (out, "%.6g [NONE] [NONE] [NONE]\n", n->speed_ppm / 1e6);
     }
 }

@@ -113,3 +113,114 @@ def windows_of(showbf):
     """(processors, seconds or None)"""
     return [(int(n), seconds(span) if span else None) for n, span in
             re.findall(r"^ *(\d+) procs? available (?:for +([\d:]+)|with no timelimit)", showbf, re.M)]
+
+
+# ---- what watches a cluster from outside: columns by their place, as awk's substr and Perl's unpack take them
+
+def node_monitor(checknode):
+    """One node's page."""
+    found = re.search(r"^State: +(\w+)  \(in current state for (-?[\d:]+)\)$", checknode, re.M)
+    time_line = re.search(r"^Total Time: (\S+)  Up: (\S+) \(([\d.]+)%\)  Active: (\S+) \(([\d.]+)%\)$", checknode, re.M)
+    configured, dedicated = (int(re.search(rf"^{word} +Resources: PROCS: (\d+)", checknode, re.M)[1])
+                             for word in ("Configured", "Dedicated"))
+    jobs = re.search(r"^JobList:  (.*)$", checknode, re.M)[1]
+    return {"state": found[1], "since": seconds(found[2]), "procs": configured, "dedicated": dedicated,
+            "load": float(re.search(r"Load: +([\d.]+)$", checknode, re.M)[1]),
+            "features": re.search(r"^Features:   \[(.*)\]$", checknode, re.M)[1].split("]["),
+            "classes": dict(re.findall(r"\[(\w+) (\d+:\d+)\]", re.search(r"^Classes: .*$", checknode, re.M)[0])),
+            "total": seconds(time_line[1]), "active": float(time_line[5]), "jobs": jobs.split(",")}
+
+
+def nodes_by_place(diagnose_n):
+    """name: (state, procs, memory, speed, partition, load, reservations), each where Maui's title has it."""
+    title = next(line for line in diagnose_n.splitlines() if line.startswith("Name "))
+    edge = {word: title.index(word) + len(word) for word in ("State", "Speed", "Par", "Load", "Res")}
+    found = {}
+    for line in diagnose_n.splitlines()[3:]:
+        if not line.startswith(("node", "n")):
+            continue
+        assert all(line[at] == " " for at in (20, 29, *edge.values())), line
+        cell = {word: line[:at].split()[-1] for word, at in edge.items()}
+        found[line[:20].strip()] = (line[21:29].strip(), line[30:37].strip(), line[38:51].strip(), float(cell["Speed"]),
+                                    cell["Par"], float(cell["Load"]), int(cell["Res"]))
+    return found
+
+
+def running(showq_r):
+    """name: (mark, state, partition, efficiency, xfactor, user, group, master host, processors, seconds left)"""
+    rows = re.findall(r"^ *([\w.]+)([+*_ -]) ([A-Z]) +(\w+) +([\d.]+|-+) +([\d.]+) +\S+ +(\S+) +(\S+) +(\S+) +(\d+) +(-?[\d:]+)  \w{3} \w{3} ",
+                      showq_r, re.M)
+    return {r[0]: (r[1], *r[2:4], r[4], float(r[5]), r[6], r[7], r[8], int(r[9]), seconds(r[10])) for r in rows}
+
+
+def waiting(showq_i):
+    """name: (reserved, priority, xfactor, user, processors, limit, class); and the backlog in processor hours"""
+    rows = re.findall(r"^ *([\w.]+)([* ]) +(-?\d+) +([\d.]+) +\S+ +(\S+) +\S+ +(\d+) +([\d:]+) +(\S+)  \w{3} \w{3} ", showq_i, re.M)
+    jobs, backlog = re.search(r"^Jobs: (\d+)  Total Backlog: +([\d.]+) ProcHours  \([\d.]+ Hours\)$", showq_i, re.M).groups()
+    assert int(jobs) == len(rows)
+    return {r[0]: (r[1] == "*", int(r[2]), float(r[3]), r[4], int(r[5]), seconds(r[6]), r[7]) for r in rows}, float(backlog)
+
+
+def blocked(showq_b):
+    return {m[1]: (m[2], m[3].strip()) for m in re.finditer(r"^ {4,}([\w.]+) +(\S+) (.*)$", showq_b, re.M) if m[1] != "JobName"}
+
+
+def held_nodes(showres_n):
+    """(node, type, reservation, state, tasks, begin, length)"""
+    return [(r[0], r[1], r[2], r[3], int(r[4]), seconds(r[5]), seconds(r[6])) for r in
+            re.findall(r"^ *(\S+) +(Job|User) +(\S+) +(\S+) +(\d+) +(-?[\d:]+) +([\d:]+)  \w{3} \w{3} ", showres_n, re.M)]
+
+
+def fairshare(diagnose_f):
+    """section: {name: (percent, target, usage of the newest window)}"""
+    found, section = {}, None
+    for line in diagnose_f.splitlines():
+        if re.match(r"^(USER|GROUP|ACCT|CLASS|QOS)$", line):
+            section = found.setdefault(line, {})
+        row = re.match(r"^(\S+?)\*? +([\d.]+) +([\d.]+)?([-+^%]?)(?:-{7})? +([\d.]+|-{7})", line)
+        if row and section is not None:
+            section[row[1]] = (float(row[2]), (row[3] or "") + row[4], row[5])
+    return found
+
+
+def priorities(diagnose_p):
+    """name: (priority, {component: percent of it}), components as the title names them"""
+    title = next(line for line in diagnose_p.splitlines() if line.startswith("Job "))
+    names = re.findall(r"(\w+)\(", title)
+    return {m[1]: (int(m[2]), dict(zip(names, map(float, re.findall(r"(-?[\d.]+)\(", m[3])))))
+            for m in re.finditer(r"^([\w.]*\d)\*? +(-?\d+)\*? +(.*\(.*)$", diagnose_p, re.M)}
+
+
+def sums(showstats):
+    """name: (active jobs, processors, hours, jobs that ended, their percent, hours asked for, target, accuracy)"""
+    found = {}
+    for line in showstats.splitlines():
+        words = line.split()
+        if len(words) == 16 and words[1] != "Jobs":
+            found[words[0]] = (int(words[1]), int(words[2]), float(words[3]), int(words[4]), float(words[5]), float(words[6]),
+                               words[10], float(words[15]))
+    return found
+
+
+def partitions(diagnose_t):
+    """kind: {partition: (configured, up, dedicated, active)}; and {class: (free, up)} of all partitions"""
+    found, kind, classes = {}, None, {}
+    for line in diagnose_t.splitlines():
+        head = re.match(r"^(NODE|PROC|MEM|SWAP|DISK)-{70,}$", line)
+        kind = head[1] if head else kind
+        row = re.match(r"^(\S+) +(\d+) +(\d+) +[\d.]+% +(\d+) +[\d.]+% +(\d+) +[\d.]+%$", line)
+        if row and kind:
+            found.setdefault(kind, {})[row[1]] = tuple(map(int, row.groups()[1:]))
+    for name, free, up in re.findall(r"\[(\w+) (\d+):(\d+)\]", diagnose_t.split("Class/Queue State")[1]):
+        had = classes.get(name, (0, 0))
+        classes[name] = (had[0] + int(free), had[1] + int(up))
+    return found, classes
+
+
+def summary(showstats):
+    """(seconds active, eligible, idle, active, successful, completed, processors in use, in all)"""
+    def pair(words):
+        return map(int, re.search(rf"^{words}: +(\d+)/(\d+) ", showstats, re.M).groups())
+    return (seconds(re.search(r"active for +([\d:]+)  stats initialized on ", showstats)[1]), *pair("Eligible/Idle Jobs"),
+            int(re.search(r"^Active Jobs: +(\d+)$", showstats, re.M)[1]), *pair("Successful/Completed Jobs"),
+            *pair("Current Active/Total Procs"))

@@ -198,16 +198,22 @@ ReservationID       Type S       Start         End    Duration    N/P    StartTi
         # what is measured, and of what machine
         node = re.sub(r"Utilized   Resources: .*\n", "", node)
         node = re.sub(r"Opsys: .*\n", "", re.sub(r"Load:       \d\.\d{3}", "Load:       0.000", node))
+        node = re.sub(r"\(\d+\.\d\d%\)", "(SHARE)", node)
         self.assertEqual(node, f"""
 
 checking node alpha01
 
-State:      Busy
+State:      Busy  (in current state for SPAN)
 Configured Resources: PROCS: 2  MEM: 2048M
 Dedicated  Resources: PROCS: 2
 Speed:      1.00  Load:       0.000
 Location:   Partition: DEFAULT  Address: 127.0.0.1  Priority: 0
+Network:    [NONE]
 Features:   [NONE]
+Attributes: [Batch]
+Classes:    [NONE]
+
+Total Time: SPAN  Up: SPAN (SHARE)  Active: SPAN (SHARE)
 
 Reservations:
   Job '{one}'(x2) SPAN -> SPAN ( SPAN)

@@ -185,7 +185,7 @@ OUTPUTS = (
     ("diagnose -S", fields("time:t mode:s started_time:t iteration:i last_iteration_time:t? jobs:i statdir:s "
                            "trace_jobs:i")),
     ("mdiag -j", [fields(QUEUE)]),
-    ("diagnose -t", [fields("partition:s resource:s configured:i up:i dedicated:i")]),
+    ("diagnose -t", [fields("partition:s resource:s configured:i up:i dedicated:i in_use:i")]),
     ("diagnose -e", [fields("class:s answers:s scored:i uncertain:i coverage_50:n? coverage_95:n? median_error:d? bias_s:n? earned:b")]),
     ("mjobctl -s 1001", [fields(CHANGE)]),
     ("mjobctl -r 1001", [fields(CHANGE)]),

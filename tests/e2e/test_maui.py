@@ -13,7 +13,7 @@ from test_simulation import BEGIN, trace_job
 # Eight processors on four nodes in two partitions; classes and QoS are named, a licence floats.
 CONFIG = """NODECFG[n[1-2]] PROCS=2 MEM=1024 PARTITION=east
 NODECFG[n3] PROCS=2 MEM=4096 PARTITION=west
-NODECFG[n4] PROCS=2 MEM=2048 PARTITION=west FEATURES=fast
+NODECFG[n4] PROCS=2 MEM=2048 PARTITION=west FEATURES=fast CLASS=batch,short,small
 NODECFG[GLOBAL] GRES=matlab:5
 SIMJOBSUBMISSIONPOLICY NORMAL
 SIMINITIALQUEUEDEPTH 1
@@ -314,6 +314,34 @@ class Maui(SiteCase):
         self.assertEqual(readers.start_of(self.run_("showstart", "103")), ("alpha.103", 1, 10800, 3540, 14340))
         self.assertEqual(readers.windows_of(self.run_("showbf", "-A")), [(3, 3540), (1, None)])
 
+    def test_who_watches_maui_watches_this(self):
+        """Monitors that take columns by their place, and the pages that administrators' scripts mail around."""
+        self.assertEqual(readers.nodes_by_place(self.run_("diagnose", "-n")),
+                         {"n1": ("Busy", "0:2", "1024:1024", 1.0, "eas", 0.0, 2),
+                          "n2": ("Idle", "2:2", "1024:1024", 1.0, "eas", 0.0, 1),
+                          "n3": ("Busy", "0:2", "4096:4096", 1.0, "wes", 0.0, 1),
+                          "n4": ("Running", "1:2", "2048:2048", 1.0, "wes", 0.0, 1)})
+        self.run_("schedctl", "-S", "10", "--wait")
+        self.assertEqual(readers.node_monitor(self.run_("checknode", "n4")),
+                         {"state": "Running", "since": 600, "procs": 2, "dedicated": 1, "load": 0.0, "features": ["fast"],
+                          "classes": {"batch": "1:2", "short": "1:2", "small": "1:2"}, "total": 660, "active": 100.0, "jobs": ["alpha.102"]})
+        jobs = readers.running(self.run_("showq", "-r"))
+        self.assertEqual(jobs["alpha.101"], (" ", "R", "eas", "------", 1.0, "ann", "grp", "n1", 2, 2940))
+        self.assertEqual(jobs["alpha.102"][7:], ("n3", 3, 6540))
+        jobs, backlog = readers.waiting(self.run_("showq", "-i"))
+        self.assertEqual((jobs["alpha.104"], backlog), ((True, 11, 1.2, "cat", 4, 3600, "batch"), 4.0))
+        self.assertRegex(readers.blocked(self.run_("showq", "-b"))["alpha.103"][1], "^violates active HARD MAXJOB limit of 1 for user ann")
+        self.assertEqual(readers.held_nodes(self.run_("showres", "-n"))[:2],
+                         [("n1", "Job", "alpha.101", "Running", 2, -660, 3600), ("n1", "Job", "alpha.104", "Idle", 2, 2940, 3600)])
+        shares = readers.fairshare(self.run_("diagnose", "-f"))
+        self.assertEqual((shares["USER"]["ann"], shares["USER"]["bob"]), ((40.0, "30.00", "40.00"), (60.0, "", "60.00")))
+        parts, classes = readers.partitions(self.run_("diagnose", "-t"))
+        self.assertEqual(parts["PROC"], {"east": (4, 4, 2, 2), "west": (4, 4, 3, 3)})
+        self.assertEqual(classes["batch"], (1, 2))
+        self.assertEqual(readers.summary(self.run_("showstats")), (660, 1, 2, 2, 0, 0, 5, 8))
+        self.assertEqual(readers.sums(self.run_("showstats", "-u"))["bob"], (1, 3, 5.45, 0, 0.0, 0.0, "-----", 0.0))
+        self.assertEqual(readers.priorities(self.run_("diagnose", "-p"))["alpha.104"], (11, {"Serv": 100.0}))
+
 
 @unittest.skipUnless(os.environ.get("NUI_SHARED"), "the shared reference is not here (NUI_SHARED)")
 class OfMaui(unittest.TestCase):
@@ -339,6 +367,27 @@ class OfMaui(unittest.TestCase):
         self.assertEqual(readers.reservations_of(self.of("showres"))["1024"], ("Job", "R", -60, 600, 5, 8))
         self.assertEqual(readers.start_of(self.of("showstart-job"))[:4], ("1030", 12, 7200, 3300))
         self.assertEqual(readers.windows_of(self.of("showbf")), [(2, 7260), (1, 10500)])
+
+    def test_watchers(self):
+        node = readers.nodes_by_place(self.of("diagnose-n"))["node06"]
+        self.assertEqual(node, ("Running", "1:4", "512:1024", 1.0, "DEF", 3.0, 4))
+        page = readers.node_monitor(self.of("checknode"))
+        self.assertEqual((page["state"], page["since"], page["dedicated"], page["classes"]["batch"], page["total"], page["active"],
+                          page["jobs"]), ("Running", 3660, 3, "1:4", 7260, 61.98, ["1018"]))
+        self.assertEqual(readers.running(self.of("showq-r"))["1024"],
+                         ("+", "R", "DEF", "100.00", 4.9, "alice", "phys", "node01", 8, 540))
+        jobs, backlog = readers.waiting(self.of("showq-i"))
+        self.assertEqual((jobs["1030"], len(jobs), backlog), ((True, 198, 1.2, "dave", 12, 7200, "batch"), 3, 34.0))
+        self.assertEqual(len(readers.blocked(self.of("showq-b"))), 9)
+        self.assertEqual(readers.held_nodes(self.of("showres-n"))[0], ("node01", "Job", "1024", "Running", 1, -60, 600))
+        shares = readers.fairshare(self.of("diagnose-f"))
+        self.assertEqual((shares["USER"]["bob"], shares["GROUP"]["bio"]), ((47.09, "20.00-", "38.11"), (11.3, "", "15.03")))
+        self.assertEqual(readers.priorities(self.of("diagnose-p"))["1030"],
+                         (198, {"Cred": 0.0, "FS": 69.1, "Serv": 18.8, "Res": 12.1}))
+        self.assertEqual(readers.sums(self.of("showstats-u"))["bob"], (2, 6, 11.23, 6, 37.5, 25.5, "20.00", 61.38))
+        parts, classes = readers.partitions(self.of("diagnose-t"))
+        self.assertEqual((parts["PROC"], classes), ({"DEFAULT": (36, 32, 30, 30)}, {"short": (24, 32), "batch": (10, 32)}))
+        self.assertEqual(readers.summary(self.of("showstats")), (7260, 11, 14, 7, 16, 16, 30, 32))
 
 
 if __name__ == "__main__":

@@ -203,13 +203,14 @@ class Placement(PlacementCase):
     def test_shown(self):
         self.runs_on("a1:2", "-q", "special", "--tasks", "2")
         table = self.ok(self.alpha, "diagnose", "-n")
-        self.assertRegex(table, r"\na1 +Running +2:4 .* DEF +\d+\.\d\d 001 \[batch\]\[special 0:2\] +"
+        self.assertRegex(table, r"\na1 +Running +2:4 .* DEF +\d+\.\d\d 001 \[batch_2:4\]\[special_0:2\] +"
                                 r"\[ethernet\] +\[std\] +\[NONE\]\n")
-        self.assertRegex(table, r"\nb1 .* 2\.00 .*\[ethernet\]\[myrinet\] +\[fast\] +\[tape 2:2\]\n")
+        self.assertRegex(table, r"\nb1 .* 2\.00 .*\[ethernet\]\[myrinet\] +\[fast\] +\[tape_2:2\]\n")
         self.assertRegex(table, r"\nc1 .* eas .*\[NONE\]")
         text = self.ok(self.alpha, "checknode", "b1")
-        self.assertIn("Network:    [ethernet][myrinet]\nSwitches:   [s2][core]\nGres:       [tape 2:2]\n",
-                      text)
+        self.assertIn("Network:    [ethernet][myrinet]\nFeatures:   [fast]\nAttributes: [Batch]\n"
+                      "Classes:    [batch 4:4][special 4:4][onlyb 4:4]\nSwitches:   [s2][core]\n"
+                      "Gres:       [tape 2:2]\n", text)
 
     def test_a_node_is_drained_lost_and_back(self):
         ident = self.runs_on("a1:1", "-w", "a[1-2]")

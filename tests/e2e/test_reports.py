@@ -259,10 +259,18 @@ Name                    Procs
 
 DEFAULT                     8
 
-Partition    Configured         Up     U/C  Dedicated     D/U
+Partition    Configured         Up     U/C  Dedicated     D/U     Active     A/U
 
-""" + "".join(f"{name}{'-' * (60 - len(name))}\n{'DEFAULT':<11} {has:>11} {has:>10}"
-              f"{' 100.00' if has else '   0.00'}% {used:>10}{share}\n" for name, has, used, share in rows) + "\n", "diagnose", "-t")
+""" + "".join(f"{name}{'-' * (80 - len(name))}\n{'DEFAULT':<11} {has:>11} {has:>10}"
+              f"{' 100.00' if has else '   0.00'}%" + 2 * f" {used:>10}{share}" + "\n"
+              for name, has, used, share in rows) + """
+Class/Queue State
+
+             [<CLASS> <AVAIL>:<UP>]...
+
+     DEFAULT [NONE]
+
+""", "diagnose", "-t")
 
 
 if __name__ == "__main__":

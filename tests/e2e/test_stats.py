@@ -350,11 +350,11 @@ System Summary:    4 Nodes N% Avail N% Busy  (Current: N% Avail N% Busy)
         parts = self.here("diagnose", "-t").stdout
         self.assertTrue(parts.startswith("Displaying Partition Status\n\nSystem Partition Settings:  "
                                          "PList: DEFAULT PDef: DEFAULT\n"), parts)
-        self.assertIn("PROC" + "-" * 56 + "\nDEFAULT               8          8 100.00%          0   0.00%\n",
+        self.assertIn("PROC" + "-" * 76 + "\nDEFAULT               8          8 100.00%          0   0.00%          0   0.00%\n",
                       parts)
         self.assertEqual(self.data("diagnose", "-t")[1],
                          {"partition": "DEFAULT", "resource": "PROC", "configured": 8, "up": 8,
-                          "dedicated": 0})
+                          "dedicated": 0, "in_use": 0})
         for option in ("-S", "-R", "-m", "-t"):
             self.same_csv("diagnose", option)
             self.refused("diagnose", option, code=3, account=self.account, says="is for administrators")

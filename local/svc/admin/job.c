@@ -22,7 +22,9 @@ static void features_fill (struct svc *svc, const struct features *f, struct are
 {
     out->features = arena_array (arena, FEATURES_MAX, sizeof *out->features);
     for (uint32_t i = 0; i < FEATURES_MAX; i++)
-        if (f->word[i / 64] >> (i % 64) & 1)
+        if (f->word[i / 64] >> (i % 64) & 1 &&
+            strncmp (strtab_name (svc->features, i), "class:", 6) !=
+                0) /* a trace's; the job says it */
             out->features[out->n_features++] = (char *)strtab_name (svc->features, i);
 }
 

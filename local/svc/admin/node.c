@@ -9,6 +9,7 @@
 #include "local/svc/caller.h"
 #include "local/svc/job.h"
 #include "local/svc/native/native.h"
+#include "local/svc/memory/memory.h"
 #include "local/svc/nodes.h"
 #include "local/svc/resv/resv.h"
 #include "local/svc/svc_i.h"
@@ -128,25 +129,42 @@ static void switches_fill (struct svc *svc, uint32_t node, Nui__Local__V1__NodeI
     }
 }
 
-/* Features by what they say: "net:myrinet", and in traces "opsys:Linux", "arch:x86_64". */
+/* Features by what they say: "net:myrinet", and in traces "class:batch", "opsys:Linux", "arch:x86_64", "mem>=512". */
 static void features_fill (struct svc *svc, const struct node_view *v,
                            Nui__Local__V1__NodeInfo *out)
 {
+    bool told = out->n_classes > 0;
     out->features = arena_array (svc->call_arena, FEATURES_MAX, sizeof *out->features);
     out->networks = arena_array (svc->call_arena, FEATURES_MAX, sizeof *out->networks);
+    if (!told)
+        out->classes = arena_array (svc->call_arena, FEATURES_MAX, sizeof *out->classes);
     for (uint32_t i = 0; i < FEATURES_MAX; i++) {
         char *name = (char *)strtab_name (svc->features, i);
         if (!(v->spec.features.word[i / 64] >> (i % 64) & 1))
             continue;
         if (strncmp (name, "net:", 4) == 0)
             out->networks[out->n_networks++] = name + 4;
-        else
-            out->features[out->n_features++] = name;
-        if (strncmp (name, "opsys:", 6) == 0)
+        else if (strncmp (name, "opsys:", 6) == 0)
             out->opsys = name + 6;
-        if (strncmp (name, "arch:", 5) == 0)
+        else if (strncmp (name, "arch:", 5) == 0)
             out->arch = name + 5;
+        else if (strncmp (name, "class:", 6) == 0 && !told)
+            out->classes[out->n_classes++] = name + 6;
+        else if (!strpbrk (name, ":<>="))
+            out->features[out->n_features++] = name;
     }
+}
+
+/* How long it has been what it is. */
+static void times_fill (struct svc *svc, uint32_t n, Nui__Local__V1__NodeInfo *out)
+{
+    if (!svc->stats || n >= svc->stats->node_count)
+        return;
+    const struct stats_node *times = &svc->stats->node[n];
+    out->state_since_us = times->since;
+    out->total_us = times->total_us;
+    out->up_us = times->up_us;
+    out->busy_us = times->busy_us;
 }
 
 static void node_fill (struct node_stream *s, uint32_t n, const struct node_view *v,
@@ -179,8 +197,9 @@ static void node_fill (struct node_stream *s, uint32_t n, const struct node_view
     const struct rm_node *told = rmnodes_told (svc, out->name);
     if (told && v->state != NODE_UP)
         out->reason = arena_strdup (arena, told->reason);
-    features_fill (svc, v, out);
     place_fill (svc, v, out);
+    features_fill (svc, v, out); /* after the classes that NODECFG says */
+    times_fill (svc, n, out);
     switches_fill (svc, n, out);
     uint32_t first = s->first[n], end = s->first[n + 1];
     out->jobs = arena_array (arena, end - first + 1, sizeof *out->jobs);

@@ -256,7 +256,9 @@ static void needs_fill (struct svc *svc, const struct site_job *job, Nui__Local_
     row->memory_mb = job->reqs[0].task.v[RES_MEM_MB];
     row->features = arena_array (svc->call_arena, FEATURES_MAX, sizeof *row->features);
     for (uint32_t i = 0; i < FEATURES_MAX; i++)
-        if (f->word[i / 64] >> (i % 64) & 1)
+        if (f->word[i / 64] >> (i % 64) & 1 &&
+            strncmp (strtab_name (svc->features, i), "class:", 6) !=
+                0) /* a trace's; the row says it */
             row->features[row->n_features++] = (char *)strtab_name (svc->features, i);
 }
 

@@ -23,6 +23,8 @@
 
 struct stats_node {
     int64_t total_us, up_us, busy_us; /* busy: at least one processor dedicated */
+    time_us since;                    /* seen as it is from then on, by this process; 0: not yet */
+    uint8_t state, load;              /* … enum node_state; idle, with room, full */
 };
 
 struct stats {

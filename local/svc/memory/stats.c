@@ -27,6 +27,18 @@ static struct stats_node *node_at (struct stats *s, uint32_t id)
     return &s->node[id];
 }
 
+/* Since when it is as it is: what the names of states tell apart. */
+static void state_look (struct stats_node *node, const struct node_view *view, time_us now)
+{
+    bool full = view->dedicated.v[RES_PROCS] >= view->spec.configured.v[RES_PROCS];
+    uint8_t load = view->job_count == 0 ? 0 : full ? 2 : 1;
+    if (node->since != 0 && node->state == view->state && node->load == load)
+        return;
+    node->since = now;
+    node->state = (uint8_t)view->state;
+    node->load = load;
+}
+
 void stats_advance (struct svc *svc, time_us now)
 {
     struct stats *s = svc->stats;
@@ -42,6 +54,7 @@ void stats_advance (struct svc *svc, time_us now)
         if (!svc->node_by_id[n]->configured ||
             cluster_node_get (svc->cluster, (struct node_id){n}, &view, NULL) != 0)
             continue;
+        state_look (node, &view, now);
         node->total_us += dt;
         int64_t used = view.dedicated.v[RES_PROCS];
         if (view.state == NODE_UP) {
@@ -120,7 +133,8 @@ static void node_load (struct svc *svc, char *line)
     struct site_node *node;
     HASH_FIND_STR (svc->nodes, name, node);
     if (node)
-        *node_at (svc->stats, node->id.v) = (struct stats_node){total, up, busy};
+        *node_at (svc->stats, node->id.v) =
+            (struct stats_node){.total_us = total, .up_us = up, .busy_us = busy};
 }
 
 static int load (struct svc *svc, struct err *err)
