@@ -81,6 +81,7 @@ static void stop (void *self)
 
 static const struct daemon_ops ops = {
     .checks_partial = true,
+    .lenient_key = "MAUIFILE",
     .program = "nui-local",
     .config_default = "/etc/nui/nui-local.cfg",
     .summary = "the local scheduler of one site: queue, reservations, jobs and what they cost",

@@ -488,12 +488,12 @@ static void partitions_check (struct conf *conf)
         if (!in_table (policy_file_params, e->key) && !in_table (policy_params, e->key))
             continue;
         struct conf_value value = {.conf = conf, .key = e->key, .index = e->index, .line = e->line};
-        if (conf_is_partial (conf) && is_for_all (conf, e->key)) {
+        if (conf_is_lenient (conf) && is_for_all (conf, e->key)) {
             conf_note_add (
                 &value,
                 "a value for one partition is not available: what is said for all of them counts");
             conf_drop (conf, i);
-        } else if (conf_is_partial (conf))
+        } else if (conf_is_lenient (conf))
             conf_note_add (&value,
                            "a value for one partition is not available: taken for all of them");
         else
@@ -568,7 +568,7 @@ int policy_conf_read (struct conf *conf, struct cred_names *names, struct policy
     policy_standing_end (file.standing, conf_name (conf), &step[2]);
     threshold_read (&file, p, conf_name (conf), &step[3]);
     int rc = conf_faults_take (conf, step, sizeof step / sizeof step[0], err);
-    if (rc == 0 && conf_is_partial (conf) && p->fs_ratio)
+    if (rc == 0 && conf_is_lenient (conf) && p->fs_ratio)
         no_ratio_tell (conf, p);
     if (rc == 0 && policy_seal (p, err) != 0)
         rc = err_prefix (err, "%s", conf_name (conf));

@@ -592,7 +592,7 @@ static int set_qflags (void *target, const struct conf_value *value, struct err 
                 return ERR_INVALID;
         }
         reserved = strcasecmp (word, "USERESERVED") == 0;
-        if (!found && conf_is_partial (value->conf))
+        if (!found && conf_is_lenient (value->conf))
             conf_note_add (value, "'%.60s' is no flag of a QoS here, it has no effect", word);
         else if (!found)
             return err_set (err, ERR_INVALID, "'%.60s' is no flag of a QoS", word);

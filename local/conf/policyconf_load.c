@@ -5,6 +5,17 @@
 #include "local/conf/settings_i.h"
 #include "proto/rpc/daemon.h"
 
+/* A file of Maui's own: it says where Maui's server is, which none of ours does, or it is said to be one. */
+static bool is_mauis (const struct conf *conf)
+{
+    bool said = false;
+    const struct conf_entry *e = conf_entry_last (conf, "MAUIFILE", NULL, NULL);
+    if (e && bool_parse (e->value, &said, NULL) == 0)
+        return said;
+    return conf_has (conf, "SERVERHOST") || conf_has (conf, "SERVERNAME") ||
+           conf_has (conf, "SERVERPORT");
+}
+
 int policy_conf_load (const char *path, struct cred_names *names, struct policy **policy_out,
                       struct conf **conf_out, struct err *err)
 {
@@ -15,9 +26,11 @@ int policy_conf_load (const char *path, struct cred_names *names, struct policy 
     struct policy *p = NULL;
     if (!err)
         err = &local;
-    struct conf *conf = conf_read_file (path, err);
+    struct conf *conf = conf_read_all (path, err);
     if (!conf)
         return err->code;
+    if (is_mauis (conf))
+        conf_lenient (conf);
     policy_conf_read (conf, names, &p, err);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (others[i])

@@ -159,7 +159,7 @@ static int set_acl (struct standing_file *f, struct standing_parts *p, const cha
 {
     struct conf_value value = {
         .conf = f->conf, .key = "SRCFG", .index = p->s.name, .attr = attr, .line = p->s.line};
-    if (!conf_is_partial (f->conf) || strcasecmp (attr, "PROCLIMIT") == 0)
+    if (!conf_is_lenient (f->conf) || strcasecmp (attr, "PROCLIMIT") == 0)
         return acl_add (f, p, attr, text, err);
     char *list = arena_strdup (f->policy->arena, text), *rest = NULL;
     int rc = 0;
@@ -294,7 +294,7 @@ static int set_rest (struct standing_file *f, struct standing_parts *p, const ch
     if (strcasecmp (attr, "FLAGS") == 0) {
         uint32_t flags = 0;
         rc = acl_flags (text, &flags, err);
-        if (rc != 0 && conf_is_partial (f->conf)) /* those of the list that there are */
+        if (rc != 0 && conf_is_lenient (f->conf)) /* those of the list that there are */
             rc = flags_known (f, p, text, &flags);
         s->flags |= rc == 0 ? flags : 0;
         return rc;
@@ -509,7 +509,7 @@ static int finish_one (struct standing_file *f, struct standing_parts *p, const 
                         s->line, s->name, s->tasks, s->tasks_per_node);
     if (s->charge_account && !s->charge_user && s->owned && s->owner.type == CRED_USER)
         s->charge_user = cred_name (f->policy->names, CRED_USER, (uint32_t)s->owner.value);
-    if (s->charge_account && !s->charge_user && conf_is_partial (f->conf)) {
+    if (s->charge_account && !s->charge_user && conf_is_lenient (f->conf)) {
         struct conf_value value = {.conf = f->conf,
                                    .key = "SRCFG",
                                    .index = s->name,

@@ -247,7 +247,7 @@ static const char *const *names_split (const struct conf_value *value)
     for (const char *at = value->text; *(at += strspn (at, " \t,\""));) {
         int len = (int)strcspn (at, " \t,\"");
         const char *host = memchr (at, '@', (size_t)len);
-        bool cut = host && host > at && conf_is_partial (value->conf);
+        bool cut = host && host > at && conf_is_lenient (value->conf);
         name[count++] = arena_printf (arena, "%.*s", cut ? (int)(host - at) : len, at);
         if (cut)
             conf_note_add (value,
@@ -480,6 +480,12 @@ const struct conf_param settings_params[] = {
      .offset = AT (cgroups),
      .initial = "TRUE",
      .help = "whether jobs are put into control groups"},
+    {.name = "MAUIFILE",
+     .type = CONF_BOOL,
+     .offset = offsetof (struct settings, maui_file),
+     .flags = CONF_F_FIXED,
+     .initial = "FALSE",
+     .help = "whether lines that cannot be taken are told, as of a file of Maui's, or refused"},
     {.name = "RMCFG",
      .type = CONF_RECORD,
      .attrs = rm_attrs,
@@ -570,12 +576,28 @@ static void note_at (struct conf *conf, const char *key, const char *text)
             "%s", text);
 }
 
+/* Maui's programs may not be here, or may be somebody's: they are not run then. */
+static void program_tell (struct conf *conf, const char *key, const char **program,
+                          const char *account)
+{
+    struct err err = {0};
+    if (!*program || conf_is_partial (conf) ||
+        conf_notify_check (*program, account, NULL, &err) == 0)
+        return;
+    const char *why = strstr (err.text, *program);
+    note_at (conf, key,
+             arena_printf (conf_arena (conf), "%s; nothing is run", why ? why : err.text));
+    *program = NULL;
+}
+
 /* What a daemon's own file must say besides, and another program's cannot: told. */
 static void lacks_tell (struct conf *conf, struct settings *s)
 {
     struct err err = {0};
-    if (s->rm_kind->check && s->rm_kind->check (&s->rm, &err) != 0)
+    if (conf_is_partial (conf) && s->rm_kind->check && s->rm_kind->check (&s->rm, &err) != 0)
         note_at (conf, "RMCFG", err.text + (strncmp (err.text, "RMCFG: ", 7) == 0 ? 7 : 0));
+    program_tell (conf, "NOTIFICATIONPROGRAM", &s->notify_program, s->notify_account);
+    program_tell (conf, "FEEDBACKPROGRAM", &s->feedback_program, s->notify_account);
     if (s->policy->preempt_policy != PREEMPT_CHECKPOINT || s->checkpoint_hook)
         return;
     s->policy->preempt_policy =
@@ -715,13 +737,13 @@ int settings_read (struct conf *conf, struct cred_names *names, int mode, struct
         s->mode.mode = mode;
     if (rc == 0)
         rm_defaults (s);
-    if (rc == 0 && conf_is_partial (conf))
+    if (rc == 0 && conf_is_lenient (conf))
         lacks_tell (conf, s);
     if (rc == 0 && settings_check (s, conf_is_partial (conf), err) != 0)
         rc = err_prefix (err, "%s", conf_name (conf));
     if (rc == 0 && s->mode.mode == MODE_SIMULATION && !conf_is_partial (conf))
         rc = settings_traces_read (s, names, err);
-    if (rc == 0 || conf_is_partial (conf)) /* who moves in hears everything at once */
+    if (rc == 0 || conf_is_lenient (conf)) /* who moves in hears everything at once */
         settings_warn (conf, s);
     if (rc != 0)
         settings_destroy (s);

@@ -177,6 +177,7 @@ struct settings {
     struct settings_mode mode;
     struct workload *workload; /* SIMULATION's log; NULL: none */
     const char *site_name;
+    bool maui_file; /* MAUIFILE */
     const char *metas[SETTINGS_METAS_MAX];
     uint32_t meta_count;
     struct settings_group groups[SETTINGS_GROUPS_MAX]; /* METAGROUP */

@@ -77,7 +77,7 @@ static int set_flags (void *target, const struct conf_value *value, struct err *
         for (int i = 0; others[i] && !found; i++)
             if ((found = strcasecmp (word, others[i]) == 0))
                 conf_note_add (value, "%s has no effect", others[i]);
-        if (!found && conf_is_partial (value->conf))
+        if (!found && conf_is_lenient (value->conf))
             conf_note_add (value, "%.40s has no effect: there are IGNCLASS, IGNQOS, IGNFEATURES",
                            word);
         else if (!found)

@@ -245,6 +245,6 @@ void settings_warn (struct conf *conf, const struct settings *settings)
     attributes (conf, settings, reference_check, NULL);
     if (settings->policy)
         attributes (conf, settings, together_check, NULL);
-    if (conf_is_partial (conf))
+    if (conf_is_lenient (conf))
         attributes (conf, settings, meaning_check, NULL);
 }

@@ -207,7 +207,7 @@ static void take_unknown (struct conf *conf, const struct conf_entry *entry)
     struct err err = {0};
     const char *const *names = known_names (conf);
     const char *near = conf_nearest (entry->key, names);
-    if (conf->tells_unknown && entry->line > 0 && (!near || conf->partial)) {
+    if (conf->tells_unknown && entry->line > 0 && (!near || conf->lenient)) {
         struct conf_value value = {
             .conf = conf, .key = entry->key, .index = entry->index, .line = entry->line};
         conf_note_add (&value, "neither Maui nor Nui has such a parameter, it has no effect%s%s%s",
@@ -223,7 +223,7 @@ static void take_unknown (struct conf *conf, const struct conf_entry *entry)
 static void line_tell (struct conf *conf, const char *text, const char *becomes)
 {
     struct err fault = {0};
-    if (conf->partial) {
+    if (conf->lenient) {
         conf_say (conf, &conf->note, 0, arena_printf (conf->arena, "%s; %s", text, becomes));
         return;
     }
@@ -287,12 +287,22 @@ struct arena *conf_arena (struct conf *conf)
 
 void conf_partial (struct conf *conf)
 {
-    conf->partial = true;
+    conf->partial = conf->lenient = true;
 }
 
 bool conf_is_partial (const struct conf *conf)
 {
     return conf->partial;
+}
+
+void conf_lenient (struct conf *conf)
+{
+    conf->lenient = true;
+}
+
+bool conf_is_lenient (const struct conf *conf)
+{
+    return conf->lenient;
 }
 
 bool conf_has (const struct conf *conf, const char *key)

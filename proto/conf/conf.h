@@ -175,9 +175,14 @@ void conf_show (const struct conf *conf, struct arena *arena, conf_show_fn fn, v
 /* What a row takes: "0 to 1", "TRUE or FALSE", "EARLY, LATE", "a duration of at least 00:00:01" …; in buf. */
 char *conf_takes (const struct conf_param *param, char *buf, size_t size);
 
-/* The file is a part of one: what is CONF_F_REQUIRED may be missing. Before the first conf_table_read. */
+/* The file is another program's, which knows nothing of ours: what is CONF_F_REQUIRED may be missing, and it is lenient.
+ * Before the first conf_table_read, as the next. */
 void conf_partial (struct conf *conf);
 bool conf_is_partial (const struct conf *conf);
+/* Lines of another program's, taken as they are: what cannot be taken is noted, but for rows with CONF_F_GUARDS. Not what
+ * was appended. */
+void conf_lenient (struct conf *conf);
+bool conf_is_lenient (const struct conf *conf);
 /* Is there such a key in the file? */
 bool conf_has (const struct conf *conf, const char *key);
 

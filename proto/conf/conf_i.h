@@ -40,7 +40,7 @@ struct conf {
     uint32_t unread_count, unread_cap;
     const char **loose; /* the same, of lines that can be taken: KEY=value */
     uint32_t loose_count, loose_cap;
-    bool tells_unknown, partial, all;
+    bool tells_unknown, partial, lenient, all;
 };
 
 /* "FILE: line 12", or "changed by hand" for line 0; in the arena. */

@@ -162,7 +162,7 @@ static int store_word (const struct conf_param *param, const struct conf_value *
 static const char *end_trimmed (const struct conf_value *value, const char *text)
 {
     size_t len = strlen (text);
-    if (!value->conf->partial || len < 2 || !strchr (",;", text[len - 1]))
+    if (!value->conf->lenient || value->line == 0 || len < 2 || !strchr (",;", text[len - 1]))
         return text;
     conf_note_add (value, "the '%c' at its end has no effect", text[len - 1]);
     return arena_printf (value->conf->arena, "%.*s", (int)len - 1, text);
@@ -185,7 +185,7 @@ static int store_value (const struct conf_param *param, const struct conf_value 
     if (value->word_count == 0)
         return err_set (err, ERR_INVALID, "has no value");
     struct conf_value first = *value;
-    if (value->word_count > 1 && !value->conf->partial)
+    if (value->word_count > 1 && !value->conf->lenient)
         return err_set (err, ERR_INVALID, "takes one value (a value with blanks needs quotes)");
     if (value->word_count > 1) {
         first.text = value->word[0];
@@ -201,7 +201,7 @@ static bool is_told (const struct conf_param *param, const struct conf_value *va
 {
     bool empty =
         value->text && !*value->text; /* as templates leave it; it keeps nobody from anything */
-    if (!value->conf->partial || value->line == 0 || ((param->flags & CONF_F_GUARDS) && !empty))
+    if (!value->conf->lenient || value->line == 0 || ((param->flags & CONF_F_GUARDS) && !empty))
         return false;
     conf_note_add (value, "%s; it has no effect", empty ? "has no value" : err->text);
     return true;
@@ -348,7 +348,7 @@ static int take_attr (const struct conf_param *attrs, const struct words *words,
         } else
             break;
     }
-    if (blanks && value->conf->partial)
+    if (blanks && value->conf->lenient)
         conf_note_add (value, "'%.60s' is taken as one list", raw);
     (*at)++;
     /* The pieces hold no blanks but quoted ones and those of a list, so text is the whole value. */
@@ -414,7 +414,7 @@ static int apply_attr (const struct conf_param *attrs, struct conf_value *value,
         rc = store_value (param, value, record, err);
     if (rc < 0 && is_told (param, value, err))
         rc = 0;
-    else if (rc == 0 && value->conf->partial && !*value->text && value->conf->note.count == notes)
+    else if (rc == 0 && value->conf->lenient && !*value->text && value->conf->note.count == notes)
         conf_note_add (value, "has no value and says nothing");
     return rc < 0 ? err_prefix (err, "%s", param->name) : 0;
 }
@@ -430,7 +430,7 @@ static int prefix_entry (const struct conf *conf, const struct conf_entry *entry
 /* Of this line: what the record does not know is passed over and told. */
 static bool tells (const struct conf *conf, const struct conf_param *param, uint32_t line)
 {
-    return line > 0 && ((param->flags & CONF_F_TELLS) || conf->partial);
+    return line > 0 && ((param->flags & CONF_F_TELLS) || conf->lenient);
 }
 
 /* An attribute of no table, where the record passes over what it does not know. */
@@ -439,7 +439,7 @@ static bool attr_is_told (const struct conf_param *param, const struct conf_valu
     if (!tells (value->conf, param, value->line) || conf_param_find (param->attrs, value->attr))
         return false;
     const char *near = conf_nearest (value->attr, names_of (value->conf, param->attrs));
-    if (near && !value->conf->partial)
+    if (near && !value->conf->lenient)
         return false;
     conf_note_add (value, "neither Maui nor Nui has such an attribute, it has no effect%s%s%s",
                    near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
@@ -469,7 +469,7 @@ static int apply_record (struct conf *conf, const struct conf_param *param,
         rc = conf_split (conf->arena, entry->value, &words, err);
     const struct conf_value line = {
         .conf = conf, .key = entry->key, .index = entry->index, .line = entry->line};
-    if (rc == 0 && conf->partial)
+    if (rc == 0 && conf->lenient && entry->line > 0)
         conf_mend (param->attrs, &line, &words);
     for (uint32_t i = 0; rc == 0 && i < words.count;) {
         struct conf_value value = line;
@@ -498,7 +498,7 @@ static int apply_entry (struct conf *conf, const struct conf_param *param,
     struct conf_value value = {
         .conf = conf, .key = entry->key, .index = entry->index, .line = entry->line};
     int wrong = 0;
-    if (entry->index && !may && !(conf->partial && strcmp (entry->index, "0") == 0))
+    if (entry->index && !may && !(conf->lenient && strcmp (entry->index, "0") == 0))
         wrong = err_set (err, ERR_INVALID, "takes no [%.60s]", entry->index);
     if (!entry->index && must)
         wrong = err_set (err, ERR_INVALID, "needs an index, as in %s[name]", param->name);

@@ -123,6 +123,14 @@ static bool says_nothing_of_us (const struct conf *conf)
     return true;
 }
 
+static bool says_lenient (const struct daemon *d, const struct conf *conf)
+{
+    const char *key = d->ops->lenient_key;
+    const struct conf_entry *e = key ? conf_entry_last (conf, key, NULL, NULL) : NULL;
+    bool value = false;
+    return e && bool_parse (e->value, &value, NULL) == 0 && value;
+}
+
 static int socket_refused (const struct daemon *d, const struct loaded *l, struct err *err)
 {
     return !l->keys->socket || d->ops->kind == PRINCIPAL_SITE
@@ -138,8 +146,9 @@ static int socket_refused (const struct daemon *d, const struct loaded *l, struc
 static int load (struct daemon *d, const char *changes, bool partial, struct loaded *out,
                  struct err *err)
 {
-    struct loaded l = {.conf = partial ? conf_read_all (d->config_file, err)
-                                       : conf_read_file (d->config_file, err)};
+    struct loaded l = {.conf = partial || d->ops->lenient_key
+                                   ? conf_read_all (d->config_file, err)
+                                   : conf_read_file (d->config_file, err)};
     struct err fault = {0};
     *out = l;
     int rc = !l.conf ? err->code : changes ? conf_append (l.conf, changes, err) : 0;
@@ -149,6 +158,8 @@ static int load (struct daemon *d, const char *changes, bool partial, struct loa
     }
     if (partial && says_nothing_of_us (l.conf))
         conf_partial (l.conf);
+    if (says_lenient (d, l.conf))
+        conf_lenient (l.conf);
     if (load_keys (d, &l, &fault) < 0 || socket_refused (d, &l, &fault) < 0)
         conf_fault_add (l.conf, &fault);
     struct principal self;

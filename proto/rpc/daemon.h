@@ -42,6 +42,8 @@ struct daemon_ops {
     /* Does --check take a file of which the program's own keys are a part, as another program's that says nothing of
      * GRID, STATEDIR, CA, LISTEN and SOCKET? */
     bool checks_partial;
+    /* The key that says TRUE where the file has that program's lines beside our own (conf_lenient). NULL: none. */
+    const char *lenient_key;
 
     /* One option more, of the program's own: `--option VALUE`. NULL: none. */
     const char *option;      /* "mode" */

@@ -81,6 +81,31 @@ class Check(SiteCase):
                 self.assertEqual(told, sorted(told), "in the order of the file, faults last")
             self.assertNotIn("that Nui does not have", done.stderr)
 
+    def test_maui_files_of_a_site(self):
+        """The same files are a site's with six lines more: nothing that was told of them is a fault then, but what would
+        be dangerous; MAUIFILE is of the file, and neither of what was changed by hand nor of our own lines' values."""
+        head = "MAUIFILE TRUE\nSTATEDIR state\nSOCKET sock\nADMIN1 root\nNODECFG[own[1-4]] PROCS=2\n"
+        tried = 0
+        for file in sorted((ROOT / "tests" / "data" / "maui").glob("*.cfg")):
+            text = file.read_text(encoding="latin-1")
+            if file.name.startswith("refused-") or re.search(r"SIMULATION|^SIM", text, re.M):
+                continue
+            copy = self.state / file.name
+            copy.write_text(head + "".join(line for line in text.splitlines(True) if not line.upper().startswith("RMCFG")),
+                            encoding="latin-1")
+            done = subprocess.run([self.site("any").programs["nui-local"], "--config", copy, "--check"], capture_output=True,
+                                  text=True, timeout=60)
+            self.assertEqual(done.returncode, 0, f"{file.name}: {done.stderr}")
+            tried += 1
+        self.assertGreater(tried, 25)
+        file = self.state / "strict.cfg"
+        for line, code in (("MAUIFILE FALSE\nFSDETPH 3", 1), ("MAUIFILE TRUE\nFSDETPH 3", 0), ("MAUIFILE MAYBE", 1),
+                           ("MAUIFILE TRUE\nUSERCFG[a] MAXJOB=many", 1)):
+            file.write_text(head.split("\n", 1)[1] + line + "\n")
+            done = subprocess.run([self.site("any").programs["nui-local"], "--config", file, "--check"], capture_output=True,
+                                  text=True, timeout=60)
+            self.assertEqual(done.returncode, code, f"{line}: {done.stderr}")
+
     def test_maui_names(self):
         """Every parameter of Maui's is known: it works, or is told with what there is in its place; each is in a man page."""
         names = (ROOT / "tests" / "data" / "maui" / "parameters.txt").read_text().split()

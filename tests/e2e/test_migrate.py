@@ -32,6 +32,10 @@ USERCFG[DEFAULT] MAXJOB=8 FSTARGET=10.0
 GROUPCFG[staff] FSTARGET=40.0-
 CLASSCFG[batch] MAXPROC=16
 QOSCFG[hi]      PRIORITY=100 XFTARGET=100 QFLAGS=PREEMPTOR
+QOSCFG[lo]      PRIORITY=-10 QFLAGS=PREEMPTEE,NOSUCH
+USERCFG[bob]    MAXJOB: 3 QLIST=hi, lo PRIVILEGES=VMOwner
+USERWIEGHT      1
+JOBNODEMATCHPOLICY EXACTNODE EXACTPROC
 """
 
 
@@ -98,7 +102,7 @@ class HeadNode(SiteCase):
 class Guide(HeadNode):
     def test_guide(self):
         typed = [line for block in blocks(PAGE) for line in block if line[:2] in ("$ ", "% ")]
-        site = next(block for block in blocks(PAGE) if block[0].startswith("STATEDIR"))
+        site = next(block for block in blocks(PAGE) if block[0].startswith("MAUIFILE"))
         (self.work / "site.cfg").write_text("\n".join(site).replace("/var/lib/nui/local", f"{self.work}/state")
                                             .replace("/run/nui-local/sock", f"{self.work}/sock")
                                             .replace("/var/lib/nui/jobs", f"{self.work}/jobs") + "\n")
@@ -118,7 +122,11 @@ class Guide(HeadNode):
         told = said["nui-local --check --config maui.cfg"][0]
         for parameter in ("RMCFG", "SERVERPORT"):
             self.assertRegex(told, rf"maui\.cfg: line \d+: {parameter}")
+        again = said["nui-local --check --config nui-local.cfg"][0]
+        for says in ("USERWIEGHT: neither Maui", "'MAXJOB:' is taken as 'MAXJOB='", "'NOSUCH' is no flag", "is good\n"):
+            self.assertIn(says, again, "what is told of Maui's file is told of the site's")
         self.assertIn("mode TEST", said["schedctl"][0])
+        self.assertRegex(said["diagnose -u"][0], r"(?m)^bob .*MAXJOB=3$")
         self.assertRegex(said["showconfig"][0], r"(?m)^FSDECAY +0\.80?$")
         self.assertIn("Total Nodes: 4", said["diagnose -n"][0])
         self.assertIn("MAXJOB=8", said["diagnose -u"][0])
