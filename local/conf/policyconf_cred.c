@@ -570,7 +570,7 @@ static int set_qflags (void *target, const struct conf_value *value, struct err 
         {"IGNHOSTLIST", QOS_IGNHOSTLIST},
         {"USERESERVED", QOS_USERESERVED},
     };
-    static const char separators[] = ":, |\t";
+    static const char separators[] = ":,; |\t";
     struct cred_ref *ref = target;
     char *text = arena_strdup (ref->policy->arena, value->text), *rest = NULL;
     struct policy_cred *c = edit (target);

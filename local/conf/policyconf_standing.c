@@ -19,6 +19,7 @@ struct standing_parts { /* while the file is read */
     struct policy_standing s;
     struct acl_list acl;
     bool limited, both; /* TIMELIMIT, TIMELOGIC AND */
+    bool open;          /* ENDTIME=INFINITY */
     bool faulty;        /* something of it was refused: more is not said of it */
     duration_us limit;
     bool days_given, times_given,
@@ -221,6 +222,8 @@ static int set_time (struct standing_file *f, struct standing_parts *p, const ch
         hour_note (f, p, attr, text);
     if (strcasecmp (attr, "STARTTIME") == 0)
         return start_read (p, text, &s->start_s, &p->start_day, DAY_S, err);
+    if (strcasecmp (attr, "ENDTIME") == 0 && strncasecmp (text, "INFINIT", 7) == 0)
+        return p->open = true, 0;
     if (strcasecmp (attr, "ENDTIME") == 0)
         return start_read (p, text, &s->end_s, &p->end_day, 2 * DAY_S, err);
     p->week_given = p->week_given || toupper ((unsigned char)attr[0]) == 'W';
@@ -496,6 +499,10 @@ static int finish_one (struct standing_file *f, struct standing_parts *p, const 
     struct policy_standing *s = &p->s;
     struct acl_entry limit = {
         .type = ACL_DURATION, .compare = ACL_LE, .value = p->limit, .required = p->both};
+    if (p->open && s->period != STANDING_INFINITY)
+        return err_set (err, ERR_INVALID,
+                        "%s: line %u: SRCFG[%s] ENDTIME=INFINITY needs PERIOD=INFINITY", file,
+                        s->line, s->name);
     if (week_settle (f, p, file, err) != 0)
         return err->code;
     if (s->end_s <= s->start_s)

@@ -47,7 +47,7 @@ static bool mend_lacks (const struct conf_param *attrs, const char *word, const 
 /* "MAXJOB=3,MAXPROC=4": where the second begins; NULL: there is one only. */
 static const char *mend_second (const struct conf_param *attrs, const char *word)
 {
-    for (const char *comma = strchr (word, ','); comma; comma = strchr (comma + 1, ',')) {
+    for (const char *comma = strpbrk (word, ",;"); comma; comma = strpbrk (comma + 1, ",;")) {
         const struct conf_param *param;
         size_t len = mend_name (attrs, comma + 1, &param);
         if (len > 0 && comma[1 + len] == '=')
@@ -75,7 +75,7 @@ void conf_mend (const struct conf_param *attrs, const struct conf_value *line, s
         while ((comma = mend_second (attrs, word)) != NULL) {
             conf_push (arena, &out.word, &out.count, &cap,
                        arena_printf (arena, "%.*s", (int)(comma - word), word));
-            conf_note_add (line, "the ',' before '%.40s' is taken as a blank", comma + 1);
+            conf_note_add (line, "the '%c' before '%.40s' is taken as a blank", *comma, comma + 1);
             word = comma + 1;
         }
         conf_push (arena, &out.word, &out.count, &cap, word);

@@ -312,6 +312,7 @@ static void nearly (void)
                        hard (o, CRED_GROUP, LIMIT_PROC) == (procs))
     ANY_HAS ("GROUPCFG[any] MAXJOB=20,MAXPROC=30", 20, 30);
     ANY_HAS ("GROUPCFG[any] MAXJOB=10,20,MAXPROC=30", 20, 30);
+    ANY_HAS ("GROUPCFG[any] MAXJOB=20;MAXPROC=30", 20, 30);
     ANY_HAS ("GROUPCFG[any] MAXJOB: 12 maxproc:3", 12, 3);
     ANY_HAS ("GROUPCFG[any] MAXJOB 5 MAXPROC = 6", 5, 6);
     ANY_HAS ("GROUPCFG[any] MAXJOB=4, MAXPROC = 6", 4, 6);
@@ -328,6 +329,7 @@ static void nearly (void)
     EXAMPLE ("SIMWCACCURACY 62.5", settings_accurate (&o->s->mode.sim, 800) == 500);
     EXAMPLE ("SIMFLAGS IGNHOSTLIST,IGNQOS", o->s->mode.sim.flags == SIM_IGNQOS);
 #define RESERVED(line, expression) EXAMPLE ("SRCFG[x] HOSTLIST=n1 " line, expression)
+    RESERVED ("PERIOD=INFINITY ENDTIME=INFINITY USERLIST=a", r->period == STANDING_INFINITY);
     RESERVED ("DAYS=MON TUE WED STARTTIME=8:00:00", r->days == 0x0E && r->start_s == 28800);
     RESERVED ("USERLIST=a, b c", admits (o, CRED_USER, 3));
     RESERVED ("USERLIST=bob steve= bill- PRIORITY=3", admits (o, CRED_USER, 3) &&
