@@ -4,8 +4,10 @@
 
 #include "local/cli/local_cli.h"
 #include "proto/cli/costbound.h"
+#include "proto/cli/inputs.h"
 #include "proto/cli/joboptions.h"
 #include "proto/nui/v1/bank.pb-c.h"
+#include "proto/nui/v1/local.pb-c.h"
 #include "proto/rpc/envelope.h"
 
 static const struct cli_option msub_options[] = {
@@ -64,6 +66,10 @@ static const struct cli_option msub_options[] = {
      offsetof (struct job_options, env)},
     {"env-all", 'V', CLI_OPT_FLAG, NULL, "pass all variables but those of the session and the site",
      offsetof (struct job_options, env_all)},
+    {"input", 0, CLI_OPT_LIST, "FILE|DIR",
+     "a file, or all in a folder, that travels with the job, as arguments that name files do; "
+     "none: not even those",
+     offsetof (struct job_options, inputs)},
     {"stage-in", 0, CLI_OPT_LIST, "URL=PATH[,sha256=HEX][,bytes=N]",
      "a file that is there before it starts", offsetof (struct job_options, stage_in)},
     {"stage-out", 0, CLI_OPT_LIST, "PATH=URL[,always]",
@@ -198,12 +204,25 @@ static int submission_send (struct cli_context *ctx, const struct job_options *o
     return code;
 }
 
+/* inputs_put_fn; arg: the site. */
+static int input_put (void *arg, const Nui__Common__V1__ContentRequest *request,
+                      Nui__Common__V1__ContentReply **reply, struct err *err)
+{
+    return rpcclient_call (arg, &nui__local__v1__local__descriptor, "Put", &request->base,
+                           SITE_CALL_TIMEOUT_S * US_PER_S, true, (ProtobufCMessage **)reply, err);
+}
+
 static int submissions (struct cli_context *ctx, const struct job_options *options,
                         const struct jobarray *array, Nui__Common__V1__Job *job,
                         struct arena *arena)
 {
     int code = cli_has_identity (ctx) ? bound_set (ctx, options->site, array->count > 0, job, arena)
                                       : CLI_OK;
+    struct err err = {0};
+    struct rpcclient *site = code == CLI_OK ? cli_site (ctx, options->site, &err) : NULL;
+    if (code == CLI_OK &&
+        (!site || inputs_send (options->travel, "msub", input_put, site, &err) != 0))
+        code = cli_fail ("msub", &err);
     for (uint32_t i = 0; i < (array->count ? array->count : 1) && code == CLI_OK; i++) {
         Nui__Common__V1__Envelope *envelope = NULL;
         bool owned = false;
@@ -225,7 +244,7 @@ static int msub_run (struct cli_context *ctx, int argc, char **argv)
     struct cli_operands operands;
     struct jobarray array;
     struct err err = {0};
-    int code;
+    int code = CLI_OK;
     if (!options)
         return CLI_FAILED;
     if (cli_options (ctx, msub_options, CLI_STOP_AT_OPERAND, options, argc, argv, &operands,
@@ -234,6 +253,7 @@ static int msub_run (struct cli_context *ctx, int argc, char **argv)
             site_time (ctx, options->site, "now", &options->now, &err) != 0)
             code = cli_fail ("msub", &err);
         options->site_walltime = true;
+        options->travel = inputs_create (arena);
         if (code == CLI_OK)
             code = job_options_build (ctx, "msub", options, &operands, arena, &array, &job);
         if (code == CLI_OK && array.count && cli_format (ctx) != CLI_TABLE)

@@ -130,6 +130,8 @@ struct settings_stage {
     int64_t bandwidth; /* bytes per second */
     int64_t rate_min;  /* bytes per second */
     duration_us patience, time_max;
+    int64_t input_mb, input_share_mb; /* INPUTMAX, INPUTSHARE: proto/content/contents.h */
+    duration_us input_keep;
 };
 
 /* --- NOTIFICATIONEVENTS: what an administrator should hear of at once --------------------------- */

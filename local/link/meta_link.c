@@ -319,6 +319,11 @@ const char *meta_link_server (const struct meta_link *link, uint32_t target)
     return rpcclient_server (link->peers[target].client)->name;
 }
 
+struct rpcclient *meta_link_client (const struct meta_link *link, uint32_t target)
+{
+    return link->peers[target].client;
+}
+
 void meta_link_poke (struct meta_link *link)
 {
     duration_us pause = link->fill_cost * FILL_SHARE;

@@ -39,5 +39,7 @@ void meta_link_destroy (struct meta_link *link);
 void meta_link_poke (struct meta_link *link);
 /* The name in the certificate that was shown there last; "": none since link was made. */
 const char *meta_link_server (const struct meta_link *link, uint32_t target);
+/* For calls of others; it is the link's. */
+struct rpcclient *meta_link_client (const struct meta_link *link, uint32_t target);
 
 #endif

@@ -46,19 +46,12 @@ static int ends_open (struct run *run, struct err *err)
     return rc;
 }
 
-void copy_begin (struct run *run)
+void copy_from (struct run *run, const char *version)
 {
     struct transfer *t = run->transfer;
     struct filenote *m = &run->memo;
     struct err err = {0};
-    char version[sizeof m->modified];
-    if (ends_open (run, &err) != 0) {
-        run_fail (run, &err);
-        return;
-    }
     const struct stat *st = &run->from_stat;
-    snprintf (version, sizeof version, "%lld.%09ld %llu", (long long)st->st_mtim.tv_sec,
-              st->st_mtim.tv_nsec, (unsigned long long)st->st_ino);
     bool same = m->size == st->st_size && strcmp (m->modified, version) == 0;
     if (same && run_was_whole (run))
         return;
@@ -75,4 +68,18 @@ void copy_begin (struct run *run)
         run_fail (run, &err);
     else
         run_hash_upto (run, run->place.fd, t->done, go_on);
+}
+
+void copy_begin (struct run *run)
+{
+    struct err err = {0};
+    char version[sizeof run->memo.modified];
+    if (ends_open (run, &err) != 0) {
+        run_fail (run, &err);
+        return;
+    }
+    const struct stat *st = &run->from_stat;
+    snprintf (version, sizeof version, "%lld.%09ld %llu", (long long)st->st_mtim.tv_sec,
+              st->st_mtim.tv_nsec, (unsigned long long)st->st_ino);
+    copy_from (run, version);
 }

@@ -25,7 +25,7 @@ enum { RULES_WIRE_URL_MAX = 3 * STAGE_URL_MAX + 1024 };
 
 /* Where the bytes of a URL really go. */
 struct wire {
-    enum stage_scheme scheme; /* HTTP, HTTPS, SFTP or FILE */
+    enum stage_scheme scheme; /* HTTP, HTTPS, SFTP, FILE or SENT, which has no more than that */
     bool s3;
     char url[RULES_WIRE_URL_MAX];        /* for libcurl; FILE: the decoded path */
     char host[STAGE_HOST_MAX];           /* "" of FILE */

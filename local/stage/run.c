@@ -27,6 +27,8 @@ void run_drop (struct run *run)
     struct stage *stage = run->stage;
     request_close (&run->request);
     curl_slist_free_all (run->after);
+    if (run->bringing)
+        stage->sent.drop (run->bringing);
     disk_drop (run->disk);
     userfile_close (&run->place);
     if (run->from >= 0)
@@ -126,6 +128,8 @@ void run_begin (struct transfer *t)
         run_fail (run, &err);
     else if (run->wire.scheme == STAGE_FILE)
         copy_begin (run);
+    else if (run->wire.scheme == STAGE_SENT)
+        sent_begin (run);
     else if (t->batch->direction == STAGE_IN)
         download_begin (run);
     else

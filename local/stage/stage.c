@@ -160,6 +160,8 @@ static void batch_free (struct batch *b)
     }
     free (b->file);
     free (b->user);
+    free (b->owner);
+    free (b->origin);
     userfile_account_free (&b->account);
     if (b->dir >= 0)
         close (b->dir);
@@ -341,6 +343,7 @@ static void file_take (struct batch *b, uint32_t i, const struct stage_file *f)
                            .index = i,
                            .url = strdup (f->url),
                            .path = strdup (f->path),
+                           .executable = f->executable,
                            .size_said = f->size,
                            .total = f->size};
     assert (t->url && t->path);
@@ -382,8 +385,10 @@ int stage_begin (struct stage *stage, const struct stage_batch *batch, stage_don
                         .arg = arg};
     snprintf (b->key, sizeof b->key, "%s", batch->key);
     b->user = batch->user ? strdup (batch->user) : NULL;
+    b->owner = strdup (batch->account);
+    b->origin = batch->origin ? strdup (batch->origin) : NULL;
     b->file = calloc (b->count, sizeof *b->file);
-    assert (b->file && !b->user == !batch->user);
+    assert (b->file && b->owner && !b->user == !batch->user && !b->origin == !batch->origin);
     for (uint32_t i = 0; i < b->count; i++)
         file_take (b, i, &batch->file[i]);
     HASH_ADD_STR (stage->batches, key, b);
@@ -482,6 +487,11 @@ struct stage *stage_create (struct event_base *base, struct log *log,
     }
     bandwidth_load (&stage->bandwidth, stage->state_dir);
     return stage;
+}
+
+void stage_sent_set (struct stage *stage, const struct stage_sent *sent)
+{
+    stage->sent = *sent;
 }
 
 int stage_reconfigure (struct stage *stage, const struct stage_config *config, struct err *err)

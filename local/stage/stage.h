@@ -81,11 +81,29 @@ int stage_reconfigure (struct stage *stage, const struct stage_config *config, s
 
 enum stage_direction { STAGE_IN, STAGE_OUT };
 
+/* What was sent beside jobs (nui:///SHA-256) lies elsewhere: whose that is says where, and brings it. `origin` is the
+ * batch's, `done` is called once, never from inside, unless it was dropped; why: NULL, it is here; ERR_UNAVAILABLE: it may
+ * be there another time. */
+struct stage_bringing;
+struct stage_sent {
+    void *self;
+    /* To be read, as it is; ERR_NOT_FOUND: it is to be brought. */
+    int (*open) (void *self, const char *account, const uint8_t sha256[STAGE_SHA256_LEN],
+                 int *fd_out, struct err *err);
+    struct stage_bringing *(*bring) (void *self, const char *origin, const char *account,
+                                     const uint8_t sha256[STAGE_SHA256_LEN], int64_t bytes,
+                                     void (*done) (void *arg, const struct err *why), void *arg,
+                                     struct err *err);
+    void (*drop) (struct stage_bringing *bringing);
+};
+void stage_sent_set (struct stage *stage, const struct stage_sent *sent); /* copied */
+
 struct stage_file {
     const char *url;
     const char *path;     /* below the batch's directory; folders on the way are made (STAGE_IN) */
     const char *checksum; /* "sha256:HEX"; NULL or "": none. STAGE_OUT: what the file must have */
     int64_t size;         /* bytes, when the user said so: another size is an error; -1: not said */
+    bool executable;
 };
 
 struct stage_batch {
@@ -94,8 +112,9 @@ struct stage_batch {
     int dir; /* the job's directory, open; dup'ed */
     /* files are made, and read, as this account of the system with its groups */
     const char *account;
-    const char *user; /* grid identity, for credentials of one user; NULL: only the site's own */
-    int64_t priority; /* the higher first, then the older `since`, then the key */
+    const char *user;   /* grid identity, for credentials of one user; NULL: only the site's own */
+    const char *origin; /* of what was sent beside the job: for stage_sent; NULL: it is here */
+    int64_t priority;   /* the higher first, then the older `since`, then the key */
     time_us since;
     const struct stage_file *file; /* all is copied */
     uint32_t file_count;

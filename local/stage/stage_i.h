@@ -21,7 +21,7 @@ struct transfer {
     struct batch *batch;
     uint32_t index;
     char *url, *path, *shown;
-    bool sum_given;
+    bool sum_given, executable;
     uint8_t sum[STAGE_SHA256_LEN];
     int64_t size_said;
     char host[STAGE_HOST_MAX]; /* of the wire */
@@ -45,7 +45,7 @@ struct batch {
     enum stage_direction direction;
     int dir, memo_dir;
     struct userfile_account account;
-    char *user;
+    char *user, *owner, *origin;
     int64_t priority;
     time_us since;
     struct transfer *file;
@@ -78,6 +78,7 @@ struct run {
     int64_t disk_seen; /* what of the thread's work run_moved knows */
     bool disk_counts;  /* it moves bytes of the file */
     disk_fn disk_fn;
+    struct stage_bringing *bringing; /* sent.c */
     struct request request;
     int64_t offset;     /* where this request begins */
     unsigned hops;      /* redirects followed */
@@ -98,6 +99,7 @@ struct stage {
     struct log *log;
     struct curl_loop *loop;
     struct rules *rules;
+    struct stage_sent sent; /* open NULL: there is none */
     int state_dir;
     struct batch *batches; /* by key */
     struct batch *open, *over;
@@ -157,6 +159,9 @@ void run_hash_upto (struct run *run, int fd, int64_t end, disk_fn then);
 void download_begin (struct run *run);
 void upload_begin (struct run *run);
 void copy_begin (struct run *run); /* file:, both ways */
+/* The same once run->from and run->place are open; what there is of the same version is gone on with. */
+void copy_from (struct run *run, const char *version);
+void sent_begin (struct run *run); /* nui:, sent.c */
 
 /* The part is whole and hashed: to disk, into place; the run ends. run.c */
 void run_finish (struct run *run);

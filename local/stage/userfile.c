@@ -269,6 +269,14 @@ int userfile_part_open (const struct userfile_account *a, int dir, const char *p
     return fail (path, number, err);
 }
 
+int userfile_part_executable (const struct userfile_account *a, struct userfile *p, struct err *err)
+{
+    struct back *back = become (a);
+    int rc = fchmod (p->fd, 0755), number = errno;
+    come_back (back);
+    return rc == 0 ? 0 : fail (p->name, number, err);
+}
+
 int userfile_part_finish (const struct userfile_account *a, struct userfile *p, struct err *err)
 {
     struct back *back = become (a);

@@ -45,6 +45,9 @@ struct userfile {
  * account alone is replaced. */
 int userfile_part_open (const struct userfile_account *account, int dir, const char *path,
                         struct userfile *out, struct err *err);
+/* It may be run. */
+int userfile_part_executable (const struct userfile_account *account, struct userfile *place,
+                              struct err *err);
 /* Gives it its name, durably. */
 int userfile_part_finish (const struct userfile_account *account, struct userfile *place,
                           struct err *err);

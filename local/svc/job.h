@@ -55,9 +55,11 @@ struct site_job {
     bool stages;                 /* it needs files before it starts: staging.h */
     struct staging_in *stage_in; /* those that it waits for, or has and was not launched with */
     struct site_job *stage_next; /* who wants them, too */
-    time_us data_at;             /* they are expected then; 0: nothing is awaited */
-    bool batch_pushed;           /* a batch hold of ours stands there as an administrator's */
-    UT_hash_handle hh;           /* by rec.number */
+    uint8_t (*input)[32];        /* SHA-256 of what was sent beside it: files/inputs.c */
+    uint32_t input_count;
+    time_us data_at;   /* they are expected then; 0: nothing is awaited */
+    bool batch_pushed; /* a batch hold of ours stands there as an administrator's */
+    UT_hash_handle hh; /* by rec.number */
 };
 
 /* A co-allocated part that is preparing, prepared or firm. */

@@ -80,6 +80,7 @@ struct svc {
     struct staging *staging;        /* NULL: nothing is moved in this mode */
     struct stageout *stageouts;     /* hash: files of ended jobs on their way out */
     struct fetch *fetches;          /* streams: files/fetch.c */
+    struct inputs *inputs;          /* files/inputs.c; NULL: none are taken in this mode */
     struct event *resume_event;     /* schedctl -r TIME; NULL until the first */
     struct usage *usage;            /* memory/usage.c */
     struct passing *passing;        /* pass.c */
@@ -169,7 +170,7 @@ struct svc_listener {
 
 extern const struct svc_listener charge_listener, contact_listener, deferral_listener,
     evict_listener, exceed_listener, fairshare_listener, feedback_listener, fetch_listener,
-    follow_listener, forecast_listener, forecast_record_listener, history_listener,
+    follow_listener, forecast_listener, forecast_record_listener, history_listener, inputs_listener,
     job_info_listener, links_listener, metrics_listener, mirror_listener, mode_listener,
     native_listener, notify_listener, output_listener, purge_listener, replay_listener,
     stray_listener, resv_charge_listener, resv_listener, rm_events_listener, staging_listener,

@@ -121,6 +121,13 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
          "NAME[=VALUE]",                                                                                        \
          "pass a variable (may be repeated)",                                                                   \
          offsetof (struct job_options, env)},                                                                   \
+        {"input",                                                                                               \
+         0,                                                                                                     \
+         CLI_OPT_LIST,                                                                                          \
+         "FILE|DIR",                                                                                            \
+         "(repeat it) a file, or all in a folder, that travels with the job, as arguments that name files do; " \
+         "none: not even those",                                                                                \
+         offsetof (struct job_options, inputs)},                                                                \
         {"stage-in",                                                                                            \
          0,                                                                                                     \
          CLI_OPT_LIST,                                                                                          \

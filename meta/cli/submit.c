@@ -5,6 +5,8 @@
 #include "meta/cli/grid.h"
 #include "meta/cli/remember.h"
 #include "proto/base/clock.h"
+#include "proto/cli/inputs.h"
+#include "proto/cli/metas.h"
 #include "proto/hash/sha256.h"
 #include "proto/rpc/envelope.h"
 
@@ -143,6 +145,38 @@ static int follow_all (struct cli_context *ctx, const char *command, const char 
     return code;
 }
 
+/* inputs_put_fn. */
+struct meta_place {
+    struct metas *metas;
+    uint32_t at;
+};
+
+static int input_put (void *arg, const Nui__Common__V1__ContentRequest *request,
+                      Nui__Common__V1__ContentReply **reply, struct err *err)
+{
+    const struct meta_place *place = arg;
+    return metas_call_at (place->metas, place->at, &nui__meta__v1__meta__descriptor, "Put",
+                          &request->base, GRID_CALL_TIMEOUT_S * US_PER_S,
+                          (ProtobufCMessage **)reply, err);
+}
+
+/* To each of a group, since any may come to lead the job; those that do not answer are passed over. */
+static int inputs_to_grid (struct cli_context *ctx, const char *command, struct inputs *inputs)
+{
+    struct err err = {0}, why = {0};
+    struct meta_place place = {cli_metas (ctx, &err), 0};
+    uint32_t have = 0;
+    if (!place.metas)
+        return cli_fail (command, &err);
+    for (; place.at < metas_count (place.metas); place.at++) {
+        if (inputs_send (inputs, have ? NULL : command, input_put, &place, &why) == 0)
+            have++;
+        else if (why.code != ERR_UNAVAILABLE && why.code != ERR_TIMEOUT)
+            return cli_fail (command, &why);
+    }
+    return have ? CLI_OK : cli_fail (command, &why);
+}
+
 static int submit_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct job_options *options = calloc (1, sizeof *options);
@@ -155,6 +189,7 @@ static int submit_run (struct cli_context *ctx, int argc, char **argv)
     if (!cli_options (ctx, grid_submit_options, CLI_STOP_AT_OPERAND, options, argc, argv, &operands,
                       &code))
         goto out;
+    options->travel = inputs_create (arena);
     code = job_options_build (ctx, argv[0], options, &operands, arena, &array, &job);
     if (code != CLI_OK)
         goto out;
@@ -163,6 +198,8 @@ static int submit_run (struct cli_context *ctx, int argc, char **argv)
     code = grid_bound_set (ctx, argv[0], job, array.count > 0, arena);
     if (code == CLI_OK && options->key)
         code = key_apply (ctx, argv[0], options->key, arena, job);
+    if (code == CLI_OK)
+        code = inputs_to_grid (ctx, argv[0], options->travel);
     if (code == CLI_OK)
         code = submit_one (ctx, argv[0], job, options->key != NULL, !options->key, arena, &id);
     if (code == CLI_OK)

@@ -42,8 +42,10 @@ struct metad_config {
     int64_t tries_max;
     duration_us move_interval; /* between looks for a better site; 0: queued jobs stay */
     duration_us move_gain;
-    int64_t move_share;    /* in percent */
-    int64_t live_jobs_max; /* of all users: share.h */
+    int64_t move_share;               /* in percent */
+    int64_t live_jobs_max;            /* of all users: share.h */
+    int64_t input_mb, input_share_mb; /* INPUTMAX, INPUTSHARE: proto/content/contents.h */
+    duration_us input_keep;
     duration_us site_lost; /* silent for so long: lost (loss.h) */
     struct coalloc_policy policy;
     const char *notify_url; /* hooks.h; NULL: none */

@@ -105,6 +105,8 @@ struct metad {
     struct metad_config *config; /* replaced whole by metad_reconfigure */
     char grid[PRINCIPAL_NAME_MAX];
     struct metastore *store;
+    struct contents *contents; /* svc/inputs.c: what was sent beside jobs */
+    struct event *sweep_timer;
     struct sendgate gate; /* nothing leaves before what led to it is durable */
     void (*failed) (void *arg, const struct err *why);
     int (*takes_work) (void *arg, struct err *err);

@@ -25,6 +25,15 @@ void on_renew (void *self, struct rpccall *call, const ProtobufCMessage *request
 void on_peer_cancel (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_peer_hold (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_peer_renew (void *self, struct rpccall *call, const ProtobufCMessage *request);
+/* inputs.c: what users send beside their jobs, and sites ask for. */
+void on_put (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void on_content (void *self, struct rpccall *call, const ProtobufCMessage *request);
+int inputs_open (struct metad *metad, const char *state_dir, struct err *err);
+void inputs_reconfigure (struct metad *metad);
+/* Whether all of it is here. ERR_NOT_FOUND: it may come yet. */
+int inputs_here (struct metad *metad, const JobMessage *job, const char *submitter,
+                 struct err *err);
+extern const struct metad_part inputs_part;
 void on_restage (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_sites (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_whoami (void *self, struct rpccall *call, const ProtobufCMessage *request);

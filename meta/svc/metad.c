@@ -24,7 +24,7 @@
 #include "meta/job/sites.h"
 #include "meta/place/waits.h"
 
-enum { SUBMIT_BYTES_MAX = 2 << 20, REPORT_BYTES_MAX = 4 << 20 };
+enum { SUBMIT_BYTES_MAX = 2 << 20, PUT_BYTES_MAX = 2 << 20, REPORT_BYTES_MAX = 4 << 20 };
 
 #define USERS (RPC_ALLOW (PRINCIPAL_USER))
 #define PEOPLE (RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR))
@@ -49,6 +49,8 @@ static const struct rpc_method methods[] = {
      .allow = RPC_ALLOW (PRINCIPAL_SITE),
      .request_bytes_max = REPORT_BYTES_MAX,
      .handler = on_report},
+    {.name = "Put", .allow = USERS, .request_bytes_max = PUT_BYTES_MAX, .handler = on_put},
+    {.name = "Content", .allow = RPC_ALLOW (PRINCIPAL_SITE), .handler = on_content},
     {.name = NULL},
 };
 
@@ -67,10 +69,23 @@ static const struct rpc_method peer_methods[] = {
 };
 
 /* In the order in which they are told: what is kept of a job's records and votes before the notices of it. */
-static const struct metad_part *const parts[] = {
-    &group_part, &lead_part,    &lead_beat_part, &hooks_part,  &gridlicence_part, &answers_part,
-    &waits_part, &arrays_part,  &renew_part,     &report_part, &seal_part,        &refusals_part,
-    &share_part, &ranking_part, &metrics_part,   NULL};
+static const struct metad_part *const parts[] = {&group_part,
+                                                 &lead_part,
+                                                 &lead_beat_part,
+                                                 &hooks_part,
+                                                 &gridlicence_part,
+                                                 &answers_part,
+                                                 &waits_part,
+                                                 &arrays_part,
+                                                 &renew_part,
+                                                 &report_part,
+                                                 &seal_part,
+                                                 &refusals_part,
+                                                 &share_part,
+                                                 &ranking_part,
+                                                 &metrics_part,
+                                                 &inputs_part,
+                                                 NULL};
 
 static int bank_link (struct metad *metad, const char *server, struct err *err)
 {
@@ -162,7 +177,7 @@ struct metad *metad_create (const struct metad_env *env, struct metad_config *co
     snprintf (metad->grid, sizeof metad->grid, "%s", env->grid);
     snprintf (path, sizeof path, "%s/meta.sqlite", env->state_dir);
     metad->store = metastore_open (path, err);
-    if (!metad->store)
+    if (!metad->store || inputs_open (metad, env->state_dir, err))
         goto fail;
     if (peers_create (metad, err))
         goto fail;
@@ -208,6 +223,7 @@ int metad_reconfigure (struct metad *metad, struct metad_config *config, struct 
         bank_link (metad, old->bank, &(struct err){0});
         sites_configure (metad, &(struct err){0});
     }
+    inputs_reconfigure (metad);
     return rc;
 }
 

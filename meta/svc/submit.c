@@ -571,6 +571,10 @@ void on_submit (void *self, struct rpccall *call, const ProtobufCMessage *messag
         asking_fail (asking, &err);
         return;
     }
+    if (inputs_here (metad, asking->job, asking->submitter, &err)) {
+        asking_fail (asking, &err); /* the same job may come again when it is */
+        return;
+    }
     if (asking->job->question)
         err_set (&err, ERR_INVALID, "the job was signed as a question only");
     if (err.code || submit_check (asking, &err))

@@ -4,6 +4,7 @@
 #include "proto/cli/joboptions.h"
 
 #include "proto/base/clock.h"
+#include "proto/cli/inputs.h"
 #include "proto/rpc/envelope.h"
 #include "proto/job/jobcheck.h"
 
@@ -72,6 +73,8 @@ static int options_into_spec (const struct job_options *options, struct jobspec 
         rc = jobspec_set (spec, "req", options->reqs.item[i], err);
     for (uint32_t i = 0; i < options->env.count && rc == 0; i++)
         rc = jobspec_set (spec, "env", options->env.item[i], err);
+    for (uint32_t i = 0; i < options->inputs.count && rc == 0; i++)
+        rc = jobspec_set (spec, "input", options->inputs.item[i], err);
     for (uint32_t i = 0; i < options->stage_in.count && rc == 0; i++)
         rc = jobspec_set (spec, "stage-in", options->stage_in.item[i], err);
     for (uint32_t i = 0; i < options->stage_out.count && rc == 0; i++)
@@ -114,6 +117,7 @@ int job_options_build (struct cli_context *ctx, const char *command,
     if (!grid)
         return cli_fail (command, &err);
     struct jobspec *spec = jobspec_create (arena, options->now ? options->now : clock_now_us ());
+    jobspec_inputs (spec, options->travel ? options->travel : inputs_create (arena));
     if (options->site_walltime)
         jobspec_walltime_optional (spec);
     if (spec_read (ctx, options, operands, arena, spec, array, &job, &err) < 0)

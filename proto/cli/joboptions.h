@@ -65,7 +65,9 @@ struct job_options {
     struct cli_list components;
     struct cli_list env;
     struct cli_list reqs;
-    struct cli_list stage_in, stage_out;
+    struct cli_list stage_in, stage_out, inputs;
+    struct inputs
+        *travel; /* what travels with the job, of inputs_create; NULL: it is only asked about */
     const char *file;       /* --file JOB.json */
     const char *resources;  /* msub -l */
     bool wait;              /* submit only */

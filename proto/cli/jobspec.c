@@ -41,6 +41,11 @@ struct jobspec *jobspec_create (struct arena *arena, time_us now)
     return spec;
 }
 
+void jobspec_inputs (struct jobspec *spec, struct inputs *inputs)
+{
+    spec->inputs = inputs;
+}
+
 void jobspec_walltime_optional (struct jobspec *spec)
 {
     spec->walltime_optional = true;
@@ -174,6 +179,13 @@ SETTER (set_one_more)
     (void)key;
     return jobspec_list_add (spec, slot,
                              arena_printf (spec->arena, "%c%s", '0' + spec->source, value), err);
+}
+
+SETTER (set_input)
+{
+    (void)key;
+    return *value ? jobspec_list_add (spec, slot, arena_strdup (spec->arena, value), err)
+                  : err_set (err, ERR_INVALID, "--input: name a file, a folder, or none");
 }
 
 int jobspec_env_set (struct jobspec *spec, struct part *part, const char *value, struct err *err)
@@ -438,6 +450,7 @@ static const struct key part_keys[] = {
     {"req", set_req},
     {"trl", set_text, PART (trl)},
     {"env", set_env},
+    {"input", set_input, PART (inputs)},
     {"stage-in", set_one_more, PART (stage_in)},
     {"stage-out", set_one_more, PART (stage_out)},
     {"qos", set_name, PART (qos)},

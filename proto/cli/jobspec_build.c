@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "proto/cli/jobspec_i.h"
+#include "proto/cli/inputs.h"
 #include "proto/cli/stageoption.h"
 #include "proto/job/jobcheck.h"
 #include "proto/job/element.h"
@@ -229,6 +230,22 @@ static bool target_known (const Nui__Common__V1__Component *c, const char *from,
     return false;
 }
 
+/* What is named travels, and arguments that name files: nothing with "none". */
+static int inputs_build (struct jobspec *spec, const struct part *part,
+                         Nui__Common__V1__Component *c, struct err *err)
+{
+    const struct text_list *named = part->inputs.count ? &part->inputs : &spec->defaults.inputs;
+    int rc = 0;
+    for (size_t i = 0; i < named->count; i++)
+        if (strcmp (named->item[i], "none") == 0)
+            return 0;
+    for (size_t i = 0; rc == 0 && spec->inputs && i < named->count; i++)
+        rc = inputs_add (spec->inputs, named->item[i], c, err);
+    for (size_t i = 0; rc == 0 && spec->inputs && i < spec->args.count; i++)
+        rc = inputs_add_argument (spec->inputs, spec->args.item[i], c, err);
+    return rc;
+}
+
 /* The component's own files, else those of all. */
 static int stage_build (struct jobspec *spec, const struct part *part,
                         Nui__Common__V1__Component *c, struct err *err)
@@ -236,7 +253,7 @@ static int stage_build (struct jobspec *spec, const struct part *part,
     const struct part *d = &spec->defaults;
     const struct text_list *in = part->stage_in.count ? &part->stage_in : &d->stage_in;
     const struct text_list *out = part->stage_out.count ? &part->stage_out : &d->stage_out;
-    c->stage_in = arena_array (spec->arena, in->count + 1, sizeof *c->stage_in);
+    c->stage_in = arena_array (spec->arena, in->count + JOB_STAGE_IN_MAX + 1, sizeof *c->stage_in);
     c->stage_out = arena_array (spec->arena, out->count + 1, sizeof *c->stage_out);
     char *from = arena_alloc (spec->arena, in->count + 1);
     for (size_t i = 0; i < in->count; i++) {
@@ -248,6 +265,8 @@ static int stage_build (struct jobspec *spec, const struct part *part,
         from[c->n_stage_in] = in->item[i][0];
         c->stage_in[c->n_stage_in++] = t;
     }
+    if (inputs_build (spec, part, c, err) != 0)
+        return err->code;
     for (size_t i = 0; i < out->count; i++) {
         Nui__Common__V1__Transfer *t = stageoption_out (out->item[i] + 1, spec->arena, err);
         if (!t)

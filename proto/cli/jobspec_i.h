@@ -23,7 +23,8 @@ struct part {
     int64_t walltime_us;
     bool offset_set;
     int64_t offset_us;
-    struct text_list features, liked, sites, env, gres, licences, partitions, stage_in, stage_out;
+    struct text_list features, liked, sites, env, gres, licences, partitions, stage_in, stage_out,
+        inputs;
     struct part *req[REQS_MORE]; /* further reqs, each with what a req may have */
     uint32_t req_count;
     const char *qos, *class, *output, *error, *nodeset, *hosts, *exclude, *node_access, *trl,
@@ -48,6 +49,7 @@ struct jobspec {
     uint32_t component_count;
     bool components_closed; /* an earlier source gave the list: later ones don't add to it */
     struct text_list args;
+    struct inputs *inputs; /* what travels with the job; filled by jobspec_build */
     char source; /* of what is set now: the command line, then 1 JSON, then 2 directives */
 };
 

@@ -175,6 +175,18 @@ int metas_call (struct metas *metas, const ProtobufCServiceDescriptor *service, 
     return ask_round (metas, &ask, err);
 }
 
+int metas_call_at (struct metas *metas, uint32_t at, const ProtobufCServiceDescriptor *service,
+                   const char *method, const ProtobufCMessage *request, duration_us timeout,
+                   ProtobufCMessage **reply_out, struct err *err)
+{
+    struct ask ask = {.service = service,
+                      .method = method,
+                      .request = request,
+                      .timeout = timeout,
+                      .reply = reply_out};
+    return ask_one (metas, &metas->meta[at], &ask, err);
+}
+
 int metas_call_change (struct metas *metas, const ProtobufCServiceDescriptor *service,
                        const char *method, const ProtobufCMessage *request, duration_us timeout,
                        ProtobufCMessage **reply_out, struct err *err)

@@ -30,6 +30,10 @@ uint32_t metas_count (const struct metas *metas);
 int metas_call (struct metas *metas, const ProtobufCServiceDescriptor *service, const char *method,
                 const ProtobufCMessage *request, duration_us timeout, ProtobufCMessage **reply_out,
                 struct err *err);
+/* Of that one of them alone, what may be repeated: of several, one that does not serve costs METAS_PROBE_US. */
+int metas_call_at (struct metas *metas, uint32_t at, const ProtobufCServiceDescriptor *service,
+                   const char *method, const ProtobufCMessage *request, duration_us timeout,
+                   ProtobufCMessage **reply_out, struct err *err);
 /* Of what is not without effect: where none answers, and one may have heard it, the error says so. */
 int metas_call_change (struct metas *metas, const ProtobufCServiceDescriptor *service,
                        const char *method, const ProtobufCMessage *request, duration_us timeout,

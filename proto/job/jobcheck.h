@@ -48,11 +48,11 @@ duration_us jobshape_walltime_min (const Nui__Common__V1__Component *component);
 int jobshape_apply (Nui__Common__V1__Component *component, uint32_t shape, struct err *err);
 
 /* --- jobstage.c ---------------------------------------------------------------------------
- * What client, metascheduler and site hold a list of transfers to: at most JOB_TRANSFERS_MAX each
- * way; URLs and paths as stagespec.h has them; of what is brought in no path twice, none inside
+ * What client, metascheduler and site hold a list of transfers to: at most JOB_STAGE_IN_MAX in
+ * and JOB_TRANSFERS_MAX out; URLs and paths as stagespec.h has them; of what is brought in no path twice, none inside
  * another, and none that the site itself writes. */
 
-enum { JOB_TRANSFERS_MAX = 64 };
+enum { JOB_TRANSFERS_MAX = 64, JOB_STAGE_IN_MAX = 256 };
 
 /* ERR_INVALID or ERR_LIMIT: one sentence that names the component and what is wrong. */
 int jobstage_check (const Nui__Common__V1__Component *component, struct err *err);

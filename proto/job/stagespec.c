@@ -16,7 +16,7 @@ static const struct {
     uint16_t port;
 } schemes[] = {
     [STAGE_FILE] = {"file", 0},  [STAGE_HTTP] = {"http", 80}, [STAGE_HTTPS] = {"https", 443},
-    [STAGE_SFTP] = {"sftp", 22}, [STAGE_S3] = {"s3", 0},
+    [STAGE_SFTP] = {"sftp", 22}, [STAGE_S3] = {"s3", 0},      [STAGE_SENT] = {"nui", 0},
 };
 
 const char *stage_scheme_name (enum stage_scheme scheme)
@@ -96,6 +96,25 @@ static int authority_parse (const char *text, size_t len, struct stage_url *out,
     return 0;
 }
 
+char *stage_sent_url (const uint8_t sha256[STAGE_SHA256_LEN], char out[STAGE_SENT_URL_MAX])
+{
+    memcpy (out, "nui:///", 8);
+    for (size_t i = 0; i < STAGE_SHA256_LEN; i++)
+        snprintf (out + 7 + 2 * i, 3, "%02x", sha256[i]);
+    return out;
+}
+
+bool stage_sent_parse (const char *url, uint8_t sha256_out[STAGE_SHA256_LEN])
+{
+    const char *hex = strncmp (url, "nui:///", 7) == 0 ? url + 7 : "";
+    if (strlen (hex) != 2 * (size_t)STAGE_SHA256_LEN ||
+        strspn (hex, "0123456789abcdef") != 2 * (size_t)STAGE_SHA256_LEN)
+        return false;
+    for (size_t i = 0; i < STAGE_SHA256_LEN; i++)
+        sha256_out[i] = (uint8_t)(hex_digit (hex[2 * i]) * 16 + hex_digit (hex[2 * i + 1]));
+    return true;
+}
+
 /* Also through %2e. */
 static bool has_dotdot (const char *path)
 {
@@ -159,6 +178,11 @@ static int url_parse (const char *text, struct stage_url *out, struct err *err)
     rest += 3;
     size_t authority = strcspn (rest, "/?");
     out->path = rest + authority;
+    uint8_t sum[STAGE_SHA256_LEN];
+    if (out->scheme == STAGE_SENT)
+        return stage_sent_parse (text, sum)
+                   ? 0
+                   : err_set (err, ERR_INVALID, "wanted nui:/// and 64 hexadecimal digits");
     if (out->scheme == STAGE_FILE ? authority != 0 : authority == 0)
         return err_set (err, ERR_INVALID,
                         out->scheme == STAGE_FILE ? "wanted file:///PATH, without a host"

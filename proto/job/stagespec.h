@@ -5,17 +5,19 @@
  *     sftp://alice@dtn.example.org:2222/a/b    an absolute path; /~/ is the home directory
  *     s3://bucket/key                          the endpoint is the site's, by bucket
  *     file:///projects/run7/grid.h5            on the site's own file systems
+ *     nui:///SHA-256                           sent beside the job by its user (64 hexadecimal digits, small letters)
  *
  * A password in a URL is refused: a job's text is read by many. */
 #ifndef NUI_JOB_STAGESPEC_H
 #define NUI_JOB_STAGESPEC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "proto/base/err.h"
 
-enum stage_scheme { STAGE_FILE, STAGE_HTTP, STAGE_HTTPS, STAGE_SFTP, STAGE_S3 };
+enum stage_scheme { STAGE_FILE, STAGE_HTTP, STAGE_HTTPS, STAGE_SFTP, STAGE_S3, STAGE_SENT };
 
 enum {
     STAGE_URL_MAX = 4096, /* bytes with the NUL, as everywhere here */
@@ -39,6 +41,10 @@ struct stage_url {
  * %-escapes that are none, a ".." in the path of file, sftp or s3. */
 int stage_url_parse (const char *text, struct stage_url *out, struct err *err);
 const char *stage_scheme_name (enum stage_scheme scheme);
+/* Of a content, 32 bytes, the URL; and back: false where the URL is none of these. */
+enum { STAGE_SENT_URL_MAX = 7 + 2 * STAGE_SHA256_LEN + 1 };
+char *stage_sent_url (const uint8_t sha256[STAGE_SHA256_LEN], char out[STAGE_SENT_URL_MAX]);
+bool stage_sent_parse (const char *url, uint8_t sha256_out[STAGE_SHA256_LEN]);
 /* The URL as it may be shown to anybody: without user and query. */
 const char *stage_url_show (const char *url, char *buf, size_t cap);
 /* A relative path of plain names ("in/grid.h5"): no "..", ".", "//", control characters, no name

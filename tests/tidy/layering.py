@@ -20,6 +20,7 @@ PROTO = {
     "proto/base": set(),
     "proto/hash": set(),
     "proto/conf": {"proto/base"},
+    "proto/content": {"proto/base", "proto/hash"},
     "proto/audit": {"proto/base", "proto/hash", "proto/nui/v1", "proto/rpc"},
     "proto/store": {"proto/base"},
     "proto/curl": {"proto/base"},
@@ -28,7 +29,7 @@ PROTO = {
     "proto/metrics": {"proto/base"},
     "proto/rpc": {"proto/base", "proto/hash", "proto/nui/v1", "proto/conf", "proto/metrics"},
     "proto/job": {"proto/base", "proto/hash", "proto/rpc", "proto/nui/v1"},
-    "proto/cli": {"proto/base", "proto/conf", "proto/rpc", "proto/job", "proto/nui/v1"},
+    "proto/cli": {"proto/base", "proto/hash", "proto/conf", "proto/rpc", "proto/job", "proto/nui/v1"},
     "proto/nui/v1": set(),
 }
 

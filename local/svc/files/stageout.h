@@ -27,6 +27,10 @@ void fetch_files (void *self, struct rpccall *call, const ProtobufCMessage *requ
 void fetch_serve (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void fetch_draining (struct svc *svc);
 
+/* --- inputs.c: PUT of the Local service --- */
+
+void inputs_put (void *self, struct rpccall *call, const ProtobufCMessage *request);
+
 /* --- output.c: OUTPUT of the Local service --- */
 
 void output_serve (void *self, struct rpccall *call, const ProtobufCMessage *request);

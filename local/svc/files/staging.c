@@ -173,6 +173,7 @@ void staging_want (struct svc *svc, struct site_job *job, const struct jobspec *
     struct err err = {0};
     if (!svc->staging || !spec->component || spec->component->n_stage_in == 0 || job->stage_in)
         return;
+    inputs_hold (svc, job, spec);
     staging_key (spec, key);
     struct staging_in *in = staging_find (svc, key);
     bool moves = in && in->state != COMING_FAILED && in->users;
@@ -306,6 +307,7 @@ void staging_regain (struct svc *svc, struct site_job *job, const struct jobspec
     char key[STAGING_KEY_MAX];
     if (!job->stages || staging_need (svc, NULL) != 0 || !svc->staging)
         return;
+    inputs_hold (svc, job, spec);
     if (job->rec.state == STORE_JOB_QUEUED) {
         staging_want (svc, job, spec);
         return;

@@ -59,6 +59,17 @@ void staging_settle (struct svc *svc);
 /* Their directory below JOBDIR, for the launch; NULL: the job brings none. */
 const char *staging_dir (const struct site_job *job, char *buf, size_t cap);
 
+/* --- inputs.c: what was sent beside jobs, kept in STATEDIR/inputs until they have ended ------- */
+
+/* For the mover. */
+const struct stage_sent *inputs_sent (const struct svc *svc);
+/* Where a job's metascheduler has it, for the mover's batch. */
+const char *inputs_origin (const struct jobspec *spec, struct arena *arena);
+/* Whether this site takes as much; a job for it alone: whether it is here. ERR_LIMIT, ERR_NOT_FOUND. */
+int inputs_check (struct svc *svc, const struct jobspec *spec, struct err *err);
+/* It stays as long as the job lives. */
+void inputs_hold (struct svc *svc, struct site_job *job, const struct jobspec *spec);
+
 /* --- what is told ------------------------------------------------------------------------- */
 
 void staging_info (const struct svc *svc, const struct site_job *job, struct arena *arena,

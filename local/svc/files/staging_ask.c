@@ -48,17 +48,22 @@ struct stage_batch staging_batch (const struct jobspec *spec, const char *key, b
     size_t count = out ? c->n_stage_out : c->n_stage_in;
     Nui__Common__V1__Transfer *const *list = out ? c->stage_out : c->stage_in;
     struct stage_file *file = arena_array (arena, count + 1, sizeof *file);
+    uint8_t sum[STAGE_SHA256_LEN];
     uint32_t n = 0;
     for (size_t i = 0; i < count; i++)
         if (!out || well || list[i]->always)
-            file[n++] =
-                (struct stage_file){list[i]->url, list[i]->path, checksum_text (list[i], arena),
-                                    !out && list[i]->bytes > 0 ? list[i]->bytes : -1};
+            file[n++] = (struct stage_file){
+                list[i]->url, list[i]->path, checksum_text (list[i], arena),
+                !out && (list[i]->bytes > 0 || stage_sent_parse (list[i]->url, sum))
+                    ? list[i]->bytes
+                    : -1,
+                list[i]->executable};
     return (struct stage_batch){.key = key,
                                 .direction = out ? STAGE_OUT : STAGE_IN,
                                 .dir = -1,
                                 .account = spec->local_account,
                                 .user = *spec->submitter ? spec->submitter : NULL,
+                                .origin = *spec->meta ? inputs_origin (spec, arena) : NULL,
                                 .file = file,
                                 .file_count = n};
 }
@@ -90,6 +95,8 @@ int staging_check (struct svc *svc, const struct jobspec *spec, struct err *err)
         rc = stage_check (svc->staging->mover, &in, err);
     if (rc == 0 && out.file_count)
         rc = stage_check (svc->staging->mover, &out, err);
+    if (rc == 0)
+        rc = inputs_check (svc, spec, err);
     arena_destroy (arena);
     const struct staging_in *before = staging_find (svc, key);
     if (rc == 0 && before && before->state == COMING_FAILED)

@@ -73,6 +73,7 @@ static int begin (struct svc *svc, const struct settings *settings, struct err *
     svc->staging = calloc (1, sizeof *svc->staging);
     assert (svc->staging);
     svc->staging->mover = mover;
+    stage_sent_set (mover, inputs_sent (svc));
     svc->staging->dir = -1;
     (void)staging_dir_open (svc, false, NULL);
     return 0;

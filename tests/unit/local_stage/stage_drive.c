@@ -185,7 +185,7 @@ static void run (char **w)
     } else if (strcmp (w[0], "file") == 0) {
         assert (file_count < FILES_MAX);
         file[file_count++] = (struct stage_file){strdup (w[1]), strdup (w[2]), strdup (w[3]),
-                                                 strtoll (w[4], NULL, 10)};
+                                                 strtoll (w[4], NULL, 10), false};
     } else if (strcmp (w[0], "begin") == 0) {
         begin (w);
     } else if (strcmp (w[0], "check") == 0) {
