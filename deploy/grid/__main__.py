@@ -1,4 +1,4 @@
-"""deploy/quickstart after the build: start (with the tour), stop, status, clean."""
+"""deploy/quickstart after the build: start (with the tour, the first time), stop, status, clean."""
 import os
 import sys
 import traceback
@@ -35,7 +35,7 @@ def slurm_words(grid):
                    for name, s in grid.slurm.items())
 
 
-def start(state, once, slurm):
+def start(state, once, slurm, tour):
     code = 1
     if (state / "grid.json").exists() and bool(Grid(state, None).slurm) != slurm:
         raise Failure(f"{state} holds a grid {'without' if slurm else 'with'} a Slurm: remove it with "
@@ -44,7 +44,7 @@ def start(state, once, slurm):
     print(f"== state directory: {state}")
     try:
         grid.stop()  # an earlier run's, so that what was just built is what runs
-        Tour(grid).run()
+        Tour(grid).go(tour or once)
         code = 0
     except Failure as failure:
         print(f"quickstart: FAILED: {failure}", file=sys.stderr)
@@ -76,11 +76,11 @@ def start(state, once, slurm):
     return 0
 
 
-def main(command, once=False, slurm=False):
+def main(command, once=False, slurm=False, tour=False):
     state = state_directory()
     try:
         if command == "start":
-            return start(state, once, slurm)
+            return start(state, once, slurm, tour)
         if not (state / "grid.json").exists():
             print(f"nothing was started in {state}")
             return 1 if command == "status" else 0
@@ -99,4 +99,4 @@ def main(command, once=False, slurm=False):
         return 1
 
 
-sys.exit(main(sys.argv[1], "--once" in sys.argv[2:], "--slurm" in sys.argv[2:]))
+sys.exit(main(sys.argv[1], "--once" in sys.argv[2:], "--slurm" in sys.argv[2:], "--tour" in sys.argv[2:]))

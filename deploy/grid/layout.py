@@ -38,6 +38,7 @@ class Layout:
         self.etc, self.run = self.state / "etc", self.state / "run"
         self.log, self.ids = self.state / "log", self.state / "id"
         self.ca, self.work = self.state / "ca", self.state / "work"
+        self.toured = self.state / "toured"  # the tour was passed here
 
     def make(self):
         # Others must be able to pass through (jobs, PostgreSQL), and to read nothing by default.

@@ -84,6 +84,21 @@ class WholeTour(unittest.TestCase):
                     raise
                 self.assertIn("all 8 steps passed", said.getvalue())
                 self.assertEqual(case.grid.stop(), [])
+            # After that it goes on: what there is stays as it is, and nothing is shown anew; but where it is wanted.
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said):
+                Tour(case.grid).go(False)
+            self.assertIn("it goes on where it was", said.getvalue())
+            self.assertNotIn("deposit", said.getvalue())
+            granted = case.grid.json("alice", "balance", "-A", "phys")[0]["granted"]
+            self.assertEqual(granted, 200000)
+            self.assertTrue(case.grid.json("alice", "jobs", "--ended"))
+            self.assertEqual(case.grid.stop(), [])
+            asked = []
+            tour = Tour(case.grid)
+            tour.run = lambda: asked.append("the tour")
+            tour.go(True)
+            self.assertEqual(asked, ["the tour"])
         finally:
             case.doClassCleanups()
 
