@@ -253,6 +253,12 @@ static const struct table_column estimate_columns[] = {
     {"reason", "REASON", TABLE_TEXT, 0},
 };
 
+/* Whether the bank has said what it costs. What costs nothing somebody pays, too. */
+static bool is_priced (const Nui__Meta__V1__Candidate *c)
+{
+    return c->funded || c->price_micro != 0;
+}
+
 /* What choosing this instead of the best, the first, would cost: below 0, it is sooner or cheaper. */
 static void diff_cells (struct table *table, const Nui__Meta__V1__Candidate *c,
                         const Nui__Meta__V1__Candidate *best)
@@ -262,14 +268,18 @@ static void diff_cells (struct table *table, const Nui__Meta__V1__Candidate *c,
             table_null (table);
         return;
     }
+    bool priced = is_priced (c) && is_priced (best);
     /* In whole seconds, as they are compared: sites answer within milliseconds of one another. */
     table_duration (table, (c->start_us / US_PER_S - best->start_us / US_PER_S) * US_PER_S);
     table_duration (table,
                     (c->completion_us / US_PER_S - best->completion_us / US_PER_S) * US_PER_S);
-    table_credits (table, c->price_micro - best->price_micro);
+    if (priced)
+        table_credits (table, c->price_micro - best->price_micro);
+    else
+        table_null (table);
 }
 
-/* The site's forecast; nulls where it gave none. */
+/* The site's forecast; nulls where it gave none. Nothing is certain that the bank may still refuse. */
 static void forecast_cells (struct table *table, const Nui__Meta__V1__Candidate *c)
 {
     const Nui__Common__V1__Forecast *f = c->feasible ? c->forecast : NULL;
@@ -281,7 +291,9 @@ static void forecast_cells (struct table *table, const Nui__Meta__V1__Candidate 
             table_time (table, moment[i]);
         else
             table_null (table);
-    table_text (table, f && f->certain ? "certain" : f && *f->confidence ? f->confidence : NULL);
+    table_text (table, f && f->certain && is_priced (c)     ? "certain"
+                       : f && !f->certain && *f->confidence ? f->confidence
+                                                            : NULL);
 }
 
 /* bound: what submit would sign; 0: it would ask for one. */
@@ -301,7 +313,10 @@ static void estimate_row (struct table *table, const Nui__Meta__V1__Candidate *c
         table_time (table, c->start_us);
         table_duration (table, c->start_us > now ? c->start_us - now : 0);
         table_time (table, c->completion_us);
-        table_credits (table, c->price_micro);
+        if (is_priced (c))
+            table_credits (table, c->price_micro);
+        else
+            table_null (table);
     } else
         for (int i = 0; i < 4; i++)
             table_null (table);

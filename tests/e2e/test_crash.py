@@ -78,6 +78,12 @@ class Crash(GridCase):
         ident = self.grid.submit("alice", "-A", "phys", "-t", "5:00", "-n", 2, "--site", "beta", script)
         self.wait_state(ident, ("Running",))
         self.grid.daemons["bank"].kill()
+        # What it would cost is not known, which is not 0; and nothing is certain that nobody may pay.
+        rows = self.grid.json("alice", "estimate", "-A", "phys", "-t", "5:00")
+        self.assertTrue([row for row in rows if row["start"]])
+        self.assertEqual({(row["price"], row["price_diff"], row["bound"]) for row in rows}, {(None, None, None)})
+        self.assertNotIn("certain", {row["confidence"] for row in rows})
+        self.assertTrue(all("bank" in row["reason"] for row in rows), rows)
         self.open_gate(name)
         self.wait_state(ident, ("Completed",))
         self.grid.daemons["bank"].start()
