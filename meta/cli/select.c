@@ -112,7 +112,7 @@ int job_pages_read (struct cli_context *ctx, Nui__Meta__V1__JobsRequest *request
         for (size_t i = 0; i < page->n_jobs; i++)
             pages->found += job_filter_wants (filter, page->jobs[i]);
         request->before = page->first;
-        pages->more = page->n_jobs >= PAGE && request->before > 1;
+        pages->more = (page->more || page->n_jobs >= PAGE) && request->before > 1;
     }
     return 0;
 }

@@ -24,8 +24,10 @@ struct arraybody *arraybody_create (EnvelopeMessage *envelope, struct err *err)
     body->uses = 1;
     body->envelope = envelope;
     body->job = jobcheck_unpack (&envelope->body, err);
-    if (body->job)
+    if (body->job && element_ready (body->job, err) == 0)
         return body;
+    if (body->job)
+        nui__common__v1__job__free_unpacked (body->job, NULL);
     nui__common__v1__envelope__free_unpacked (envelope, NULL);
     free (body);
     return NULL;
@@ -64,6 +66,16 @@ void arraybody_drop (struct metad *metad, struct arraybody *body)
     nui__common__v1__envelope__free_unpacked (body->envelope, NULL);
     nui__common__v1__job__free_unpacked (body->job, NULL);
     free (body);
+}
+
+const JobMessage *arraybody_signed (const struct arraybody *body)
+{
+    return body->job;
+}
+
+size_t arraybody_bytes (const struct arraybody *body)
+{
+    return body->envelope->body.len + body->envelope->delegation.len + 4096; /* its chain */
 }
 
 bool arraybody_is_of (const struct arraybody *body, const EnvelopeMessage *envelope)

@@ -19,6 +19,9 @@ void arraybody_list (struct metad *metad, struct arraybody *body, uint64_t array
 /* The last one frees it. NULL is a no-op. */
 void arraybody_drop (struct metad *metad, struct arraybody *body);
 void arraybody_hold (struct arraybody *body);
+/* As it was signed, and how large its envelope is. */
+const JobMessage *arraybody_signed (const struct arraybody *body);
+size_t arraybody_bytes (const struct arraybody *body);
 bool arraybody_is_of (const struct arraybody *body, const EnvelopeMessage *envelope);
 
 /* Of one element; freed with the next but one. `delegation` NULL or empty: the array's. */

@@ -123,6 +123,10 @@ struct metad {
     struct array *arrays;      /* arrays.c: hash by number */
     struct arraybody *bodies;  /* arraybody.c: hash by the array's number */
     struct event *renew_timer; /* renew.c; NULL until the first */
+    uint64_t renew_next;       /* … the job with which its next turn begins; 0: the first */
+    bool renew_some;           /* … and whether any before it is still to be told */
+    struct steps_run *steps;   /* steps.c */
+    struct arriving *arriving; /* arrive.c: arrays that are not whole yet */
     struct hooks *hooks;
     struct job_share *shares;  /* share.c: hash by submitter */
     struct refusals *refusals; /* NULL until the first */

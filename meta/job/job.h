@@ -175,8 +175,9 @@ struct gridjob *job_create_element (struct metad *metad, struct arraybody *body,
 /* A new job around an envelope and its body, both taken over also on failure. */
 struct gridjob *job_create (struct metad *metad, EnvelopeMessage *envelope, JobMessage *body,
                             const char *submitter, struct err *err);
-/* Inserts it with its record and gives it its number, which is *number_out; or all of an array, in the order of their
- * indexes, or none. ERR_EXISTS: that uuid is there as number_out. */
+/* Inserts it with its record and gives it its number, which is *number_out; or some of an array, in the order of their
+ * indexes, or none of them: the first says of which array, by its number (0: it is the array's first). ERR_EXISTS: that uuid is
+ * there as number_out. */
 int job_insert (struct gridjob *const *job, uint32_t count, uint64_t *number_out, struct err *err);
 /* "grid.42[1-10000]" of the array of which it is one, in the arena. */
 char *job_array_id (const struct gridjob *job, struct arena *arena);

@@ -126,7 +126,8 @@ int job_insert (struct gridjob *const *job, uint32_t count, uint64_t *number_out
             job[i]->submit_us = clock_now_us ();
         if (metad->peers)
             job[i]->change = 1; /* the first version that there is */
-        job[i]->array = i ? job[0]->array : 0;
+        if (i)
+            job[i]->array = job[0]->array;
         rc = insert_one (job[i], &number, arena, err);
         if (i == 0 || rc)
             *number_out = number;

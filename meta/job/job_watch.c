@@ -74,8 +74,7 @@ char *job_array_id (const struct gridjob *job, struct arena *arena)
     struct strbuf text = STRBUF_INIT;
     const uint32_t count = element_count (job->job);
     uint32_t *index = arena_array (arena, count + 1u, sizeof *index);
-    for (uint32_t i = 0; i < count; i++)
-        index[i] = element_index (job->job, i);
+    element_indexes (job->job, index);
     strbuf_printf (&text, "grid.%llu[", (unsigned long long)job->array);
     element_ranges_text (index, count, 200, &text);
     strbuf_printf (&text, "]");

@@ -8,7 +8,8 @@
 
 #include "meta/store/jobrows.h"
 
-enum { RECOVERED_AT_ONCE = 1000 };
+/* Of one turn, and what the rows of a job are beside what was signed. */
+enum { RECOVERED_AT_ONCE = 1000, FLUSH_BYTES = 1 << 20, ROWS_BYTES = 4096 };
 
 #define VOTE_TIMEOUT (3 * US_PER_S)
 
@@ -413,8 +414,8 @@ static void cast_send (struct metad *metad, const struct cast *what,
                cast);
 }
 
-/* One state at a time to each member: what came since goes when it has answered. */
-static void job_send (struct gridjob *job)
+/* One state at a time to each member: what came since goes when it has answered. Returns how many bytes that were, about. */
+static size_t job_send (struct gridjob *job)
 {
     struct metad *metad = job->metad;
     struct peers *peers = metad->peers;
@@ -422,8 +423,9 @@ static void job_send (struct gridjob *job)
     struct arena *arena = NULL;
     Nui__Meta__V1__VoteRequest request[2] = {NUI__META__V1__VOTE_REQUEST__INIT,
                                              NUI__META__V1__VOTE_REQUEST__INIT};
+    size_t bytes = 0;
     if (job->unsaved)
-        return;
+        return 0;
     for (uint32_t i = 0; i < peers->count; i++) {
         uint32_t bit = 1u << i;
         bool whole = !(lead->whole & bit);
@@ -438,21 +440,28 @@ static void job_send (struct gridjob *job)
         r->stands = lead->stands;
         r->over = !lead->open;
         lead->sending |= bit;
+        bytes += ROWS_BYTES + (whole ? job->envelope->body.len : 0);
         cast_send (metad, &(struct cast){metad, job->number, lead->ballot, job->change, i, whole},
                    r, cast_done);
     }
     arena_destroy (arena);
+    return bytes;
 }
 
+/* An array's jobs go by turns of the loop. */
 void lead_flush (struct lead *group, bool tick)
 {
     struct gridjob *job;
+    size_t bytes = 0;
     DL_FOREACH2 (group->unvoted, job, lead->next)
     {
         if (tick)
             job->lead->paused = 0;
-        job_send (job);
+        if (bytes < FLUSH_BYTES)
+            bytes += job_send (job);
     }
+    if (bytes >= FLUSH_BYTES)
+        flush_soon (group->metad);
 }
 
 static void pushed (void *arg, const struct rpc_result *result)

@@ -14,6 +14,7 @@ struct array {
     uint32_t limit; /* 0: none */
     uint32_t listed;
     uint32_t chooses, placed;
+    uint32_t stops;        /* so many cancel it just now: nobody gets a turn */
     struct gridjob *waits; /* ascending */
 };
 
@@ -26,7 +27,7 @@ static struct array *array_of (const struct gridjob *job)
 
 static bool array_has_room (const struct array *array)
 {
-    return array->chooses < ARRAY_CHOOSES_MAX &&
+    return !array->stops && array->chooses < ARRAY_CHOOSES_MAX &&
            (!array->limit || array->chooses + array->placed < array->limit);
 }
 
@@ -80,6 +81,19 @@ static void array_go (struct array *array)
         turn_set (array, job, ARRAY_CHOOSES);
         job_timer (job, 0);
     }
+}
+
+void array_turns (struct metad *metad, uint64_t number, bool given)
+{
+    struct array *array = NULL;
+    HASH_FIND (hh, metad->arrays, &number, sizeof number, array);
+    if (!array)
+        return;
+    if (!given)
+        array->stops++;
+    else if (array->stops)
+        array->stops--;
+    array_go (array);
 }
 
 void array_reason (const JobMessage *job, struct coalloc_reason *reason)

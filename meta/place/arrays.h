@@ -14,6 +14,8 @@ enum { ARRAY_CHOOSES_MAX = 1 };
 
 /* Whether it may choose a site now; if not, why, and it is woken when it is its turn. True of a job of no array. */
 bool array_admits (struct gridjob *job, struct coalloc_reason *reason);
+/* Whether any of it gets its turn from now on: while it is being cancelled, none. */
+void array_turns (struct metad *metad, uint64_t number, bool given);
 /* Why one waits whose turn has not come. */
 void array_reason (const JobMessage *job, struct coalloc_reason *reason);
 /* The number of the job that the text names: "grid.42", "grid.42[7]". ERR_INVALID, also of the name of a whole array or of

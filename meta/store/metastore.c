@@ -82,6 +82,13 @@ static const char *const steps[] = {
     "ALTER TABLE job ADD COLUMN element INTEGER NOT NULL DEFAULT 0;"
     "CREATE UNIQUE INDEX job_element ON job (array_of, element) WHERE array_of > 0;"
     "CREATE INDEX job_array_live ON job (array_of) WHERE ended = 0 AND array_of > 0;",
+
+    /* --- arrays that were taken, and of which not all jobs are there yet (svc/arrive.h); and what a user is shown by pages,
+     * however many ended jobs, jobs of arrays or jobs of others there are */
+    "CREATE TABLE arriving (array INTEGER PRIMARY KEY);"
+    "CREATE INDEX job_owner_live ON job (submitter, number) WHERE ended = 0;"
+    "CREATE INDEX job_single_live ON job (submitter, number) WHERE ended = 0 AND array_of = 0;"
+    "CREATE INDEX job_folded ON job (submitter, number) WHERE array_of = 0 OR array_of = number;",
     NULL,
 };
 
@@ -163,6 +170,8 @@ void metastore_rollback (struct metastore *store)
 }
 
 /* ---- jobs */
+
+enum { ARRAY_SITES_MAX = 64 };
 
 #define JOB(field, flags) ROW (struct job_row, field, flags)
 
@@ -342,26 +351,29 @@ int metastore_job_list (struct metastore *store, const char *submitter, bool end
     /* Two texts each, so that every form has its index. */
     struct store_stmt *q = store_stmt (
         store->store,
-        submitter
-            ? (ended ? "SELECT number FROM job WHERE submitter = ?1 AND number < ?3"
-                       " ORDER BY number DESC LIMIT ?2"
-                     : "SELECT number FROM job WHERE ended = 0 AND submitter = ?1 AND number < ?3"
-                       " ORDER BY number DESC LIMIT ?2")
-            : (ended ? "SELECT number FROM job WHERE ?1 IS NULL AND number < ?3"
-                       " ORDER BY number DESC LIMIT ?2"
-                     : "SELECT number FROM job WHERE ended = 0 AND ?1 IS NULL AND number < ?3"
-                       " ORDER BY number DESC LIMIT ?2"));
+        submitter ? (ended ? "SELECT number FROM job WHERE submitter = ?1 AND number < ?3"
+                             " ORDER BY number DESC LIMIT ?2"
+                           : "SELECT number FROM job INDEXED BY job_owner_live WHERE ended = 0"
+                             " AND submitter = ?1 AND number < ?3 ORDER BY number DESC LIMIT ?2")
+                  : (ended ? "SELECT number FROM job WHERE ?1 IS NULL AND number < ?3"
+                             " ORDER BY number DESC LIMIT ?2"
+                           : "SELECT number FROM job WHERE ended = 0 AND ?1 IS NULL AND number < ?3"
+                             " ORDER BY number DESC LIMIT ?2"));
     list_bind (q, submitter, before, limit);
     return numbers_take (q, arena, numbers_out, count_out, err);
 }
 
 /* ---- arrays */
 
-/* Of an array that has live jobs the first may have ended. */
-#define LIVE_FOLDED(whose)                                                                         \
-    "SELECT number FROM job WHERE ended = 0 AND array_of = 0 AND " whose " AND number < ?3"        \
-    " UNION ALL SELECT DISTINCT array_of FROM job WHERE ended = 0 AND array_of > 0 AND " whose     \
-    " AND array_of < ?3 ORDER BY 1 DESC LIMIT ?2"
+/* Of an array that has live jobs the first may have ended. Each array is one step, however many jobs it has. */
+#define LIVE_ARRAYS(below)                                                                         \
+    "SELECT max (array_of) FROM job WHERE ended = 0 AND array_of > 0 AND array_of < " below
+#define LIVE_FOLDED(index, whose)                                                                          \
+    "SELECT number FROM job INDEXED BY " index " WHERE ended = 0 AND array_of = 0 AND " whose              \
+    " AND number < ?3 UNION ALL SELECT n FROM (WITH RECURSIVE a (n) AS (" LIVE_ARRAYS (                    \
+        "?3") " UNION ALL SELECT (" LIVE_ARRAYS ("a.n") ") FROM a WHERE n > 0) SELECT n, submitter FROM a" \
+                                                        " JOIN job ON number = n WHERE " whose             \
+                                                        ") ORDER BY 1 DESC LIMIT ?2"
 
 int metastore_job_list_folded (struct metastore *store, const char *submitter, bool ended,
                                uint64_t before, uint32_t limit, struct arena *arena,
@@ -370,11 +382,12 @@ int metastore_job_list_folded (struct metastore *store, const char *submitter, b
     struct store_stmt *q = store_stmt (
         store->store, submitter
                           ? (ended ? "SELECT number FROM job WHERE submitter = ?1 AND number < ?3"
-                                     " AND array_of IN (0, number) ORDER BY number DESC LIMIT ?2"
-                                   : LIVE_FOLDED ("submitter = ?1"))
+                                     " AND (array_of = 0 OR array_of = number)"
+                                     " ORDER BY number DESC LIMIT ?2"
+                                   : LIVE_FOLDED ("job_single_live", "submitter = ?1"))
                           : (ended ? "SELECT number FROM job WHERE ?1 IS NULL AND number < ?3"
                                      " AND array_of IN (0, number) ORDER BY number DESC LIMIT ?2"
-                                   : LIVE_FOLDED ("?1 IS NULL")));
+                                   : LIVE_FOLDED ("job_live", "?1 IS NULL")));
     list_bind (q, submitter, before, limit);
     return numbers_take (q, arena, numbers_out, count_out, err);
 }
@@ -418,23 +431,38 @@ int metastore_element_find (struct metastore *store, uint64_t array, uint32_t in
     return 0;
 }
 
+static void about_site (struct array_row *out, const char *site, struct arena *arena)
+{
+    uint32_t i = out->site_count;
+    while (i > 0 && strcmp (out->site[i - 1], site) > 0)
+        i--;
+    if (!*site || out->site_count == ARRAY_SITES_MAX || (i && strcmp (out->site[i - 1], site) == 0))
+        return;
+    memmove (&out->site[i + 1], &out->site[i], (out->site_count - i) * sizeof *out->site);
+    out->site[i] = arena_strdup (arena, site);
+    out->site_count++;
+}
+
+/* Summed up here: SQLite would sort them first. */
 int metastore_array_about (struct metastore *store, uint64_t array, struct arena *arena,
                            struct array_row *out, struct err *err)
 {
-    enum { SITES_MAX = 64 };
     struct store_stmt *q = store_stmt (
-        store->store, "SELECT site, min (CASE WHEN start_us > 0 AND start_is_estimate = 0 THEN"
-                      " start_us END), max (end_us), min (ended), sum (price) FROM job"
-                      " WHERE array_of = ?1 AND array_of > 0 GROUP BY site ORDER BY site");
+        store->store, "SELECT site, start_us * (start_is_estimate = 0), end_us, ended, price"
+                      " FROM job WHERE array_of = ?1 AND array_of > 0");
+    char last[COALLOC_NAME_MAX] = "";
     bool live = false;
     int rc;
-    *out = (struct array_row){.site = arena_array (arena, SITES_MAX, sizeof *out->site)};
+    *out = (struct array_row){.site = arena_array (arena, ARRAY_SITES_MAX, sizeof *out->site)};
     store_bind_int (q, 1, (int64_t)array);
     while ((rc = store_step (q, err)) > 0) {
+        const char *site = store_col_text (q, 0);
         time_us begin = store_col_int (q, 1), end = store_col_int (q, 2);
-        if (*store_col_text (q, 0) && out->site_count < SITES_MAX)
-            out->site[out->site_count++] = arena_strdup (arena, store_col_text (q, 0));
-        if (begin && (!out->begin || begin < out->begin))
+        if (strcmp (site, last) != 0) {
+            about_site (out, site, arena);
+            snprintf (last, sizeof last, "%s", site);
+        }
+        if (begin > 0 && (!out->begin || begin < out->begin))
             out->begin = begin;
         out->end = end > out->end ? end : out->end;
         live = live || !store_col_int (q, 3);
@@ -443,6 +471,29 @@ int metastore_array_about (struct metastore *store, uint64_t array, struct arena
     if (live)
         out->end = 0;
     return rc;
+}
+
+int metastore_arriving_put (struct metastore *store, uint64_t array, struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->store, "INSERT OR IGNORE INTO arriving (array) VALUES (?1)");
+    store_bind_int (q, 1, (int64_t)array);
+    return store_run (q, err);
+}
+
+int metastore_arriving_drop (struct metastore *store, uint64_t array, struct err *err)
+{
+    struct store_stmt *q = store_stmt (store->store, "DELETE FROM arriving WHERE array = ?1");
+    store_bind_int (q, 1, (int64_t)array);
+    return store_run (q, err);
+}
+
+int metastore_arriving_list (struct metastore *store, struct arena *arena, uint64_t **numbers_out,
+                             uint32_t *count_out, struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->store, "SELECT array FROM arriving ORDER BY array DESC");
+    return numbers_take (q, arena, numbers_out, count_out, err);
 }
 
 /* ---- components */

@@ -131,6 +131,11 @@ struct array_row {
 };
 int metastore_array_about (struct metastore *store, uint64_t array, struct arena *arena,
                            struct array_row *out, struct err *err);
+/* Arrays of which not all jobs are there yet. A call in the transaction that is open, or one of its own. */
+int metastore_arriving_put (struct metastore *store, uint64_t array, struct err *err);
+int metastore_arriving_drop (struct metastore *store, uint64_t array, struct err *err);
+int metastore_arriving_list (struct metastore *store, struct arena *arena, uint64_t **numbers_out,
+                             uint32_t *count_out, struct err *err);
 /* As metastore_job_list; of each array only its first, where any of it matches. */
 int metastore_job_list_folded (struct metastore *store, const char *submitter, bool ended,
                                uint64_t before, uint32_t limit, struct arena *arena,

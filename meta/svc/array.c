@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "meta/lead/lead.h"
+#include "meta/job/steps.h"
+#include "meta/svc/arrive.h"
 
 enum { STATES = NUI__META__V1__GRID_JOB_STATE__GRID_REFUSED + 1, INDEXES_TEXT_MAX = 400 };
 
@@ -63,6 +65,9 @@ int array_named (struct metad *metad, const struct element_id *id, struct arena 
 {
     struct element_row *all = NULL, *out;
     uint32_t count = 0, found = 0;
+    if (arrive_open (metad, id->number))
+        return err_set (err, ERR_UNAVAILABLE, "the array grid.%llu is just being taken: try again",
+                        (unsigned long long)id->number);
     int rc = metastore_array_list (metad->store, id->number, arena, &all, &count, err);
     if (rc)
         return rc;
@@ -76,6 +81,47 @@ int array_named (struct metad *metad, const struct element_id *id, struct arena 
     return found ? 0
                  : err_set (err, ERR_NOT_FOUND, "the array grid.%llu has no such index",
                             (unsigned long long)id->number);
+}
+
+/* ---- some at a turn */
+
+struct array_run {
+    struct array_work work;
+    const struct element_row *row;
+    struct arena *arena;
+};
+
+static int array_run_some (void *arg, uint32_t from, uint32_t n, struct err *err)
+{
+    struct array_run *run = arg;
+    return run->work.some (run->work.arg, run->row + from, n, err);
+}
+
+static void array_run_done (void *arg, int rc, const struct err *err)
+{
+    struct array_run *run = arg;
+    struct array_work work = run->work;
+    arena_destroy (run->arena);
+    free (run);
+    work.done (work.arg, rc, err);
+}
+
+void array_each (struct metad *metad, const struct array_work *work, const struct element_row *row,
+                 uint32_t count)
+{
+    struct array_run *run = calloc (1, sizeof *run);
+    if (!run)
+        abort ();
+    run->work = *work;
+    run->arena = arena_create (0);
+    run->row = count ? arena_memdup (run->arena, row, count * sizeof *row) : NULL;
+    uint32_t most =
+        work->bytes > STEPS_BYTES / STEPS_JOBS ? (uint32_t)(STEPS_BYTES / work->bytes) : STEPS_JOBS;
+    steps_begin (metad, &(struct steps){.count = count,
+                                        .at_once = most ? most : 1,
+                                        .some = array_run_some,
+                                        .done = array_run_done,
+                                        .arg = run});
 }
 
 /* ---- as one */

@@ -10,9 +10,21 @@
 Nui__Meta__V1__JobStatus *array_status (struct gridjob *first, const struct element_id *id,
                                         const char *text, bool index_wanted, struct arena *arena,
                                         struct err *err);
-/* Those that are named, the ones that wait first, then those in queues, then those that run. */
+/* Those that are named, the ones that wait first, then those in queues, then those that run. ERR_UNAVAILABLE: it is just being
+ * taken. */
 int array_named (struct metad *metad, const struct element_id *id, struct arena *arena,
                  struct element_row **rows_out, uint32_t *count_out, struct err *err);
+
+/* What is done to each of an array, by turns of the loop (job/steps.h). */
+struct array_work {
+    size_t bytes; /* written for each, beside its row */
+    /* The jobs may have ended since, or be gone. Not 0 ends it. */
+    int (*some) (void *arg, const struct element_row *row, uint32_t count, struct err *err);
+    void (*done) (void *arg, int rc, const struct err *err); /* once, as steps.h says */
+    void *arg;
+};
+void array_each (struct metad *metad, const struct array_work *work, const struct element_row *row,
+                 uint32_t count);
 
 /* One answer to many votes: begun, added to, and closed; done is called when all are there. */
 struct votes_join;

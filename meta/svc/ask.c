@@ -1,5 +1,6 @@
 /* The methods by which users look at jobs and sites, and cancel: Jobs, Status, Watch, Cancel, Sites, WhoAmI. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,12 +10,15 @@
 #include "meta/svc/handlers.h"
 #include "meta/job/job.h"
 #include "meta/lead/lead.h"
+#include "meta/place/arrays.h"
 #include "meta/job/peers.h"
 #include "meta/job/seal.h"
 #include "meta/single/single.h"
 #include "meta/job/sites.h"
 
+/* An answer is made in one turn of the loop: PAGE_WORK is what a job in memory costs, so many times. */
 enum { JOBS_LIMIT_DEFAULT = 1000, JOBS_LIMIT_MAX = 2000 };
+enum { PAGE_WORK = 1600, WORK_OF_LOADED = 4, ELEMENTS_OF_WORK = 8 };
 
 /* The job that is named; or the first of an array, or of which several are. */
 static struct gridjob *job_find (struct metad *metad, const struct rpccall *call, const char *text,
@@ -84,11 +88,60 @@ static Nui__Meta__V1__JobStatus *status_of (struct gridjob *job, bool elements, 
     return status ? status : job_status (job, arena);
 }
 
+/* One answer to Jobs, from its newest job on. */
+struct jobs_page {
+    struct arena *arena;
+    Nui__Meta__V1__JobsReply reply;
+    uint32_t limit, work;
+};
+
+static void page_open (struct jobs_page *page, uint32_t limit, uint32_t most)
+{
+    page->arena = arena_create (0);
+    page->limit = limit;
+    page->work = 0;
+    nui__meta__v1__jobs_reply__init (&page->reply);
+    page->reply.jobs = arena_array (page->arena, most + 1u, sizeof *page->reply.jobs);
+}
+
+/* Whether there is room for one more. */
+static bool page_open_for (struct jobs_page *page)
+{
+    page->reply.more = page->work >= PAGE_WORK;
+    return !page->reply.more && page->reply.n_jobs < page->limit;
+}
+
+static void page_add (struct jobs_page *page, struct metad *metad, uint64_t number, bool elements)
+{
+    page->work += job_live (metad, number) ? 1 : WORK_OF_LOADED;
+    struct gridjob *job = job_get (metad, number, NULL);
+    page->reply.first = number;
+    if (!job)
+        return;
+    Nui__Meta__V1__JobStatus *status = status_of (job, elements, page->arena);
+    if (status->array)
+        page->work += status->array->count / ELEMENTS_OF_WORK;
+    page->reply.jobs[page->reply.n_jobs++] = status;
+}
+
+/* From `from` on they are newest first; they are told newest last. */
+static void page_close (struct jobs_page *page, struct rpccall *call, size_t from)
+{
+    Nui__Meta__V1__JobsReply *reply = &page->reply;
+    for (size_t low = from, high = reply->n_jobs; low + 1 < high; low++) {
+        Nui__Meta__V1__JobStatus *swap = reply->jobs[low];
+        reply->jobs[low] = reply->jobs[--high];
+        reply->jobs[high] = swap;
+    }
+    rpccall_reply (call, &reply->base);
+    arena_destroy (page->arena);
+}
+
 /* Those of an array that the request names. */
 static void array_jobs (struct metad *metad, struct rpccall *call,
                         const Nui__Meta__V1__JobsRequest *request)
 {
-    Nui__Meta__V1__JobsReply reply = NUI__META__V1__JOBS_REPLY__INIT;
+    struct jobs_page page;
     struct element_id id;
     struct element_row *row = NULL;
     struct err err;
@@ -100,33 +153,25 @@ static void array_jobs (struct metad *metad, struct rpccall *call,
     struct gridjob *job = job_or_array (metad, call, request->grid_job_id, &id, &array);
     if (!job)
         return;
-    struct arena *arena = arena_create (0);
-    if (array && metastore_array_list (metad->store, id.number, arena, &row, &count, &err)) {
+    page_open (&page, limit, limit);
+    if (array && metastore_array_list (metad->store, id.number, page.arena, &row, &count, &err)) {
         rpccall_fail (call, &err);
-        arena_destroy (arena);
+        arena_destroy (page.arena);
         return;
     }
-    reply.jobs = arena_array (arena, limit + 1u, sizeof *reply.jobs);
+    page.work = count / ELEMENTS_OF_WORK / 2;
     if (!array)
-        reply.jobs[reply.n_jobs++] = job_status (job, arena);
-    for (uint32_t i = count;
-         i-- > 0 && reply.n_jobs < limit;) { /* numbers ascend with the indexes */
+        page.reply.jobs[page.reply.n_jobs++] = job_status (job, page.arena);
+    for (uint32_t i = count; i-- > 0;) { /* numbers ascend with the indexes */
         bool live = row[i].state < NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED;
         if ((request->before && row[i].number >= request->before) || (!live && !request->ended) ||
             !element_id_has (&id, row[i].index))
             continue;
-        struct gridjob *one = job_get (metad, row[i].number, NULL);
-        reply.first = row[i].number;
-        if (one)
-            reply.jobs[reply.n_jobs++] = job_status (one, arena);
+        if (!page_open_for (&page))
+            break;
+        page_add (&page, metad, row[i].number, true);
     }
-    for (size_t i = 0; i < reply.n_jobs / 2; i++) { /* the newest stand last */
-        Nui__Meta__V1__JobStatus *swap = reply.jobs[i];
-        reply.jobs[i] = reply.jobs[reply.n_jobs - 1 - i];
-        reply.jobs[reply.n_jobs - 1 - i] = swap;
-    }
-    rpccall_reply (call, &reply.base);
-    arena_destroy (arena);
+    page_close (&page, call, 0);
 }
 
 void on_jobs (void *self, struct rpccall *call, const ProtobufCMessage *message)
@@ -136,6 +181,7 @@ void on_jobs (void *self, struct rpccall *call, const ProtobufCMessage *message)
     const struct principal *peer = rpccall_peer (call);
     char uri[PRINCIPAL_URI_MAX];
     const char *submitter = request->all_users ? NULL : principal_uri (peer, uri);
+    struct jobs_page page;
     struct err err;
     uint64_t *number = NULL;
     uint32_t count = 0, untold = 0;
@@ -152,7 +198,6 @@ void on_jobs (void *self, struct rpccall *call, const ProtobufCMessage *message)
         return;
     }
     struct arena *arena = arena_create (0);
-    Nui__Meta__V1__JobsReply reply = NUI__META__V1__JOBS_REPLY__INIT;
     if ((request->elements ? metastore_job_list : metastore_job_list_folded) (
             metad->store, submitter, request->ended, request->before, limit, arena, &number, &count,
             &err)) {
@@ -162,17 +207,16 @@ void on_jobs (void *self, struct rpccall *call, const ProtobufCMessage *message)
     }
     struct gridjob **hidden =
         request->ended || request->before ? NULL : lead_hidden (metad, arena, &untold);
-    reply.jobs = arena_array (arena, count + untold + 1u, sizeof *reply.jobs);
-    for (uint32_t i = 0; i < untold; i++)
-        if (!submitter || strcmp (hidden[i]->submitter, submitter) == 0)
-            reply.jobs[reply.n_jobs++] = job_status (hidden[i], arena);
-    for (uint32_t i = 0; i < count; i++) {
-        struct gridjob *job = job_get (metad, number[i], &err);
-        if (job)
-            reply.jobs[reply.n_jobs++] = status_of (job, request->elements, arena);
-    }
-    reply.first = count ? number[0] : 0;
-    rpccall_reply (call, &reply.base);
+    page_open (&page, UINT32_MAX, count + untold);
+    for (uint32_t i = 0; i < untold && page.work < PAGE_WORK / 2; i++)
+        if (!submitter || strcmp (hidden[i]->submitter, submitter) == 0) {
+            page.reply.jobs[page.reply.n_jobs++] = job_status (hidden[i], page.arena);
+            page.work++;
+        }
+    size_t from = page.reply.n_jobs;
+    for (uint32_t i = count; i-- > 0 && page_open_for (&page);)
+        page_add (&page, metad, number[i], request->elements);
+    page_close (&page, call, from);
     arena_destroy (arena);
 }
 
@@ -262,8 +306,13 @@ static void cancel (struct gridjob *job, const char *by, bool forwarded, struct 
 }
 
 struct array_cancel {
+    struct metad *metad;
     struct rpccall *call;
+    struct votes_join *votes;
+    char by[PRINCIPAL_URI_MAX];
+    uint64_t array;
     uint32_t count;
+    struct err why; /* it could not be written */
 };
 
 static void array_cancel_voted (void *arg, bool stands)
@@ -272,7 +321,9 @@ static void array_cancel_voted (void *arg, bool stands)
     Nui__Meta__V1__CancelReply reply = NUI__META__V1__CANCEL_REPLY__INIT;
     reply.cancelled = cancelled->count > 0;
     reply.count = cancelled->count;
-    if (stands)
+    if (cancelled->why.code)
+        rpccall_fail (cancelled->call, &cancelled->why);
+    else if (stands)
         rpccall_reply (cancelled->call, &reply.base);
     else
         rpccall_finish (cancelled->call, RPC_UNAVAILABLE,
@@ -311,7 +362,45 @@ static int array_cancel_write (struct metad *metad, const struct element_row *ro
     return rc;
 }
 
-/* Those that wait before those that run, so that none takes the place of one that was ended. */
+static int array_cancel_some (void *arg, const struct element_row *row, uint32_t count,
+                              struct err *err)
+{
+    struct array_cancel *cancelled = arg;
+    struct metad *metad = cancelled->metad;
+    struct arena *arena = arena_create (0);
+    uint64_t *live = arena_array (arena, count + 1u, sizeof *live);
+    uint32_t lives = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct gridjob *job = job_live (metad, row[i].number);
+        if (job && !job_ended (job))
+            live[lives++] = row[i].number;
+    }
+    int rc = array_cancel_check (metad, row, count, err);
+    if (rc == 0)
+        rc = array_cancel_write (metad, row, count, cancelled->by, err);
+    for (uint32_t i = 0; i < lives && rc == 0; i++) {
+        struct gridjob *job = job_live (metad, live[i]);
+        if (job && job->cancel_wanted) {
+            cancelled->count++;
+            votes_add (cancelled->votes, job);
+        }
+    }
+    arena_destroy (arena);
+    return rc;
+}
+
+static void array_cancel_done (void *arg, int rc, const struct err *err)
+{
+    struct array_cancel *cancelled = arg;
+    if (!cancelled->metad->stopping)
+        array_turns (cancelled->metad, cancelled->array, true);
+    if (rc)
+        cancelled->why = *err;
+    votes_close (cancelled->votes);
+}
+
+/* Those that wait before those that run, and none gets its turn meanwhile, so that none takes the place of one that was
+ * ended. One that is killed before it has answered has cancelled some of them. */
 static void array_cancel (struct metad *metad, struct rpccall *call, const struct element_id *id,
                           const char *by)
 {
@@ -319,38 +408,27 @@ static void array_cancel (struct metad *metad, struct rpccall *call, const struc
     struct array_cancel *cancelled = calloc (1, sizeof *cancelled);
     struct element_row *row = NULL;
     struct err err;
-    uint32_t count = 0, live = 0;
+    uint32_t count = 0;
     if (!cancelled)
         abort ();
     err_clear (&err);
-    cancelled->call = call;
+    *cancelled = (struct array_cancel){.metad = metad, .call = call, .array = id->number};
+    snprintf (cancelled->by, sizeof cancelled->by, "%s", by);
     int rc = array_named (metad, id, arena, &row, &count, &err);
     if (rc == 0)
         rc = array_cancel_check (metad, row, count, &err);
-    for (uint32_t i = 0; i < count && rc == 0; i++) {
-        const struct gridjob *job = job_live (metad, row[i].number);
-        if (job && !job_ended (job))
-            row[live++] = row[i];
-    }
     log_event (metad->log, LOG_LEVEL_INFO, "submit", "cancel", "job=grid.%llu of=%u by=%s",
                (unsigned long long)id->number, count, by);
-    if (rc == 0)
-        rc = array_cancel_write (metad, row, live, by, &err);
     if (rc) {
         rpccall_fail (call, &err);
         free (cancelled);
-        arena_destroy (arena);
-        return;
+    } else {
+        array_turns (metad, id->number, false);
+        cancelled->votes = votes_begin (array_cancel_voted, cancelled);
+        struct array_work work = {
+            .some = array_cancel_some, .done = array_cancel_done, .arg = cancelled};
+        array_each (metad, &work, row, count);
     }
-    struct votes_join *votes = votes_begin (array_cancel_voted, cancelled);
-    for (uint32_t i = 0; i < live; i++) {
-        struct gridjob *job = job_live (metad, row[i].number);
-        if (job && job->cancel_wanted) {
-            cancelled->count++;
-            votes_add (votes, job);
-        }
-    }
-    votes_close (votes);
     arena_destroy (arena);
 }
 

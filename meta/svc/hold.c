@@ -1,5 +1,6 @@
 /* Hold: an owner keeps a waiting job from starting, and lets it go. Before it has a site the hold is
  * here; in a site's queue it is the site's, so that the job keeps its place there. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "meta/lead/forward.h"
@@ -111,7 +112,9 @@ static void hold (struct gridjob *job, const char *by, bool held, bool forwarded
 /* ---- of an array */
 
 struct array_hold {
+    struct metad *metad;
     struct rpccall *call;
+    char by[PRINCIPAL_URI_MAX];
     bool held;
     uint32_t left, count;
     struct err why; /* of one that could not be */
@@ -175,6 +178,31 @@ static void array_hold_one (struct array_hold *all, struct gridjob *job, const c
     lead_then (job, array_hold_voted, all);
 }
 
+static int array_hold_some (void *arg, const struct element_row *row, uint32_t count,
+                            struct err *err)
+{
+    struct array_hold *all = arg;
+    for (uint32_t i = 0; i < count; i++) {
+        struct gridjob *job = job_live (all->metad, row[i].number);
+        err_clear (err);
+        if (!job || job_ended (job) || job->state == NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING)
+            continue;
+        if (job_led_here (job, err))
+            all->why = *err;
+        else
+            array_hold_one (all, job, all->by);
+    }
+    return 0;
+}
+
+static void array_hold_done (void *arg, int rc, const struct err *err)
+{
+    struct array_hold *all = arg;
+    if (rc)
+        all->why = *err;
+    array_hold_end (all, true);
+}
+
 static void array_hold (struct metad *metad, struct rpccall *call, const struct element_id *id,
                         const char *by, bool held)
 {
@@ -184,22 +212,13 @@ static void array_hold (struct metad *metad, struct rpccall *call, const struct 
     uint32_t count = 0;
     if (!all)
         abort ();
-    *all = (struct array_hold){.call = call, .held = held, .left = 1};
+    *all = (struct array_hold){.metad = metad, .call = call, .held = held, .left = 1};
+    snprintf (all->by, sizeof all->by, "%s", by);
     err_set (&all->why, ERR_CONFLICT, "none of them waits any more");
     (void)array_named (metad, id, arena, &row, &count, &all->why);
-    for (uint32_t i = 0; i < count; i++) {
-        struct gridjob *job = job_live (metad, row[i].number);
-        struct err err;
-        err_clear (&err);
-        if (!job || job_ended (job) || job->state == NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING)
-            continue;
-        if (job_led_here (job, &err))
-            all->why = err;
-        else
-            array_hold_one (all, job, by);
-    }
+    struct array_work work = {.some = array_hold_some, .done = array_hold_done, .arg = all};
+    array_each (metad, &work, row, count);
     arena_destroy (arena);
-    array_hold_end (all, true);
 }
 
 void on_hold (void *self, struct rpccall *call, const ProtobufCMessage *message)

@@ -9,6 +9,8 @@
 #include "meta/store/votes.h"
 #include "meta/place/arrays.h"
 #include "meta/place/survey.h"
+#include "meta/job/steps.h"
+#include "meta/svc/arrive.h"
 #include "meta/group/group.h"
 #include "meta/svc/handlers.h"
 #include "meta/job/job.h"
@@ -69,23 +71,11 @@ static const struct rpc_method peer_methods[] = {
 };
 
 /* In the order in which they are told: what is kept of a job's records and votes before the notices of it. */
-static const struct metad_part *const parts[] = {&group_part,
-                                                 &lead_part,
-                                                 &lead_beat_part,
-                                                 &hooks_part,
-                                                 &gridlicence_part,
-                                                 &answers_part,
-                                                 &waits_part,
-                                                 &arrays_part,
-                                                 &renew_part,
-                                                 &report_part,
-                                                 &seal_part,
-                                                 &refusals_part,
-                                                 &share_part,
-                                                 &ranking_part,
-                                                 &metrics_part,
-                                                 &inputs_part,
-                                                 NULL};
+static const struct metad_part *const parts[] = {
+    &group_part,   &lead_part,     &lead_beat_part, &hooks_part,  &gridlicence_part,
+    &answers_part, &waits_part,    &arrays_part,    &renew_part,  &report_part,
+    &seal_part,    &refusals_part, &steps_part,     &arrive_part, &share_part,
+    &ranking_part, &metrics_part,  &inputs_part,    NULL};
 
 static int bank_link (struct metad *metad, const char *server, struct err *err)
 {
@@ -130,6 +120,8 @@ static int jobs_recover (struct metad *metad, struct err *err)
     }
     if (rc == 0)
         rc = lead_recover (metad, err);
+    if (rc == 0)
+        rc = arrive_recover (metad, err);
     if (rc == 0)
         log_event (metad->log, LOG_LEVEL_INFO, "meta", "recovered", "jobs=%u epoch=%llu", live,
                    (unsigned long long)metastore_epoch (metad->store));

@@ -11,9 +11,10 @@
 #include "meta/job/peers.h"
 #include "meta/job/seal.h"
 #include "meta/job/sites.h"
+#include "meta/job/steps.h"
 #include "proto/job/delegation.h"
 
-enum { TELL_PERIOD_S = 5 };
+enum { TELL_PERIOD_S = 5, TELL_LOOKED = 20000 };
 #define TELL_TIMEOUT (10 * US_PER_S)
 
 /* --- telling the site ------------------------------------------------------------------------- */
@@ -63,20 +64,33 @@ static bool is_to_be_told (const struct gridjob *job)
     return job->renew_untold && !job_ended (job) && !job_is_group (job) && !job_is_elsewhere (job);
 }
 
+/* So many at a turn of the loop, which goes on with the next one. */
 static void on_tell (evutil_socket_t fd, short what, void *arg)
 {
     struct metad *metad = arg;
-    struct gridjob *job, *next;
-    bool some = false;
+    struct gridjob *job = metad->renew_next ? job_live (metad, metad->renew_next) : NULL;
+    size_t bytes = 0;
     (void)fd;
     (void)what;
-    HASH_ITER (hh, metad->jobs, job, next) {
-        some = some || is_to_be_told (job);
-        if (is_to_be_told (job) && job->place == SINGLE_PLACED)
-            tell (job);
+    if (!job) {
+        job = metad->jobs;
+        metad->renew_some = false;
     }
-    if (some)
-        tell_soon (metad, TELL_PERIOD_S * US_PER_S);
+    for (uint32_t n = 0, looked = 0;
+         job && n < STEPS_JOBS && bytes < STEPS_BYTES && looked < TELL_LOOKED;
+         job = job->hh.next, looked++) {
+        if (!is_to_be_told (job))
+            continue;
+        metad->renew_some = true;
+        if (job->place != SINGLE_PLACED)
+            continue;
+        bytes += job->envelope->body.len;
+        n++;
+        tell (job);
+    }
+    metad->renew_next = job ? job->number : 0;
+    if (job || metad->renew_some)
+        tell_soon (metad, job ? 0 : TELL_PERIOD_S * US_PER_S);
 }
 
 static void tell_soon (struct metad *metad, duration_us delay)
@@ -253,58 +267,108 @@ static int element_renewed (struct gridjob *job, const ProtobufCBinaryData *dele
     return rc;
 }
 
-/* Those of it that have not ended. */
-static uint32_t array_live (struct metad *metad, const struct element_id *id, struct arena *arena,
-                            struct gridjob ***out, struct err *err)
+struct array_renew {
+    struct metad *metad;
+    struct rpccall *call;
+    uint64_t array, first; /* any of those that are renewed */
+    uint32_t count;
+    bool whole;
+    const ProtobufCBinaryData *delegation; /* of the request, which lives as long as the call */
+};
+
+/* Those of it that have not ended, to the front. */
+static uint32_t array_live (struct metad *metad, struct element_row *row, uint32_t count)
 {
-    struct element_row *row = NULL;
-    uint32_t count = 0, live = 0;
-    if (array_named (metad, id, arena, &row, &count, err))
-        return 0;
-    *out = arena_array (arena, count + 1u, sizeof **out);
+    uint32_t live = 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct gridjob *job = job_live (metad, row[i].number);
+        const struct gridjob *job = job_live (metad, row[i].number);
         if (job && !job_ended (job))
-            (*out)[live++] = job;
+            row[live++] = row[i];
     }
-    if (!live)
-        err_set (err, ERR_CONFLICT, "all of it has ended");
     return live;
 }
 
-static int array_install (struct gridjob **job, uint32_t count, const struct element_id *id,
-                          const ProtobufCBinaryData *delegation, struct err *err)
+/* Whether it is good for all of it; of the whole it is installed where the array is. */
+static int array_renew_check (struct array_renew *renew, struct gridjob *first, struct err *err)
 {
-    bool whole = !id->range_count && !job[0]->metad->peers && job[0]->body;
-    EnvelopeMessage *fresh = job_envelope_with (job[0], delegation);
-    int rc = check (job[0], fresh, err);
-    if (rc == 0 && whole)
-        rc = whole_install (job[0], fresh, err);
-    job_envelope_free (job[0], fresh);
-    for (uint32_t i = 0; i < count && rc == 0; i++)
-        rc = element_renewed (job[i], delegation, whole, err);
+    EnvelopeMessage *fresh = job_envelope_with (first, renew->delegation);
+    int rc = check (first, fresh, err);
+    if (rc == 0 && renew->whole)
+        rc = whole_install (first, fresh, err);
+    job_envelope_free (first, fresh);
     return rc;
+}
+
+static int array_renew_some (void *arg, const struct element_row *row, uint32_t count,
+                             struct err *err)
+{
+    struct array_renew *renew = arg;
+    int rc = 0;
+    for (uint32_t i = 0; i < count && rc == 0; i++) {
+        struct gridjob *job = job_live (renew->metad, row[i].number);
+        if (job && !job_ended (job) && renew->delegation->len) {
+            rc = element_renewed (job, renew->delegation, renew->whole, err);
+            renew->count++;
+        }
+    }
+    return rc;
+}
+
+static void array_renew_done (void *arg, int rc, const struct err *why)
+{
+    struct array_renew *renew = arg;
+    struct metad *metad = renew->metad;
+    struct err err = *why;
+    const struct gridjob *first = rc ? NULL : job_get (metad, renew->first, &err);
+    if (!first) {
+        rpccall_fail (renew->call, &err);
+        free (renew);
+        return;
+    }
+    if (renew->delegation->len) {
+        log_event (metad->log, LOG_LEVEL_INFO, "submit", "renewed", "job=grid.%llu of=%u",
+                   (unsigned long long)renew->array, renew->count);
+        tell_soon (metad, 0);
+    }
+    renewed (renew->call, first, renew->count);
+    free (renew);
 }
 
 static void array_renew (struct metad *metad, struct rpccall *call, const struct element_id *id,
                          const ProtobufCBinaryData *delegation)
 {
     struct arena *arena = arena_create (0);
-    struct gridjob **job = NULL;
+    struct array_renew *renew = calloc (1, sizeof *renew);
+    struct element_row *row = NULL;
+    uint32_t count = 0;
     struct err err;
     err_clear (&err);
-    uint32_t count = array_live (metad, id, arena, &job, &err);
-    if (!count || (delegation->len && array_install (job, count, id, delegation, &err))) {
+    if (!renew)
+        abort ();
+    int rc = array_named (metad, id, arena, &row, &count, &err);
+    uint32_t live = rc ? 0 : array_live (metad, row, count);
+    struct gridjob *first = live ? job_live (metad, row[0].number) : NULL;
+    if (rc == 0 && !first)
+        rc = err_set (&err, ERR_CONFLICT, "all of it has ended");
+    *renew = (struct array_renew){
+        .metad = metad, .call = call, .array = id->number, .delegation = delegation};
+    if (rc == 0) {
+        renew->first = first->number;
+        renew->count = delegation->len ? 0 : live;
+        renew->whole = !id->range_count && !metad->peers && first->body;
+    }
+    if (rc == 0 && delegation->len)
+        rc = array_renew_check (renew, first, &err);
+    if (rc) {
         rpccall_fail (call, &err);
-        arena_destroy (arena);
-        return;
+        free (renew);
+    } else {
+        struct array_work work = {.bytes = renew->whole ? 0 : first->envelope->body.len,
+                                  .some = array_renew_some,
+                                  .done = array_renew_done,
+                                  .arg = renew};
+        array_each (metad, &work, row, live);
     }
-    if (delegation->len) {
-        log_event (metad->log, LOG_LEVEL_INFO, "submit", "renewed", "job=grid.%llu of=%u",
-                   (unsigned long long)id->number, count);
-        tell_soon (metad, 0);
-    }
-    renewed (call, job[0], count);
     arena_destroy (arena);
 }
 

@@ -6,11 +6,11 @@
 
 #include "meta/job/check.h"
 #include "meta/svc/array.h"
+#include "meta/svc/arrive.h"
 #include "meta/svc/estimate.h"
 #include "meta/group/group.h"
 #include "meta/svc/handlers.h"
 #include "meta/job/job.h"
-#include "meta/place/arrays.h"
 #include "meta/place/gridlicence.h"
 #include "meta/svc/hooks.h"
 #include "meta/lead/lead.h"
@@ -202,16 +202,23 @@ static void submit_array_voted (void *arg, bool stands)
     arena_destroy (arena);
 }
 
-static void submit_array_reply (struct asking *asking, const struct gridjob *one)
+/* All of it is there. */
+static void submit_array_whole (void *arg, bool whole)
 {
+    struct asking *asking = arg;
     struct metad *metad = asking->metad;
-    struct arena *arena = arena_create (0);
     struct element_row *row = NULL;
     uint32_t count = 0;
-    asking->array = one->array;
+    if (!whole) {
+        rpccall_finish (asking->call, RPC_UNAVAILABLE,
+                        "not all jobs of the array can be written now: try again");
+        asking_free (asking);
+        return;
+    }
+    struct arena *arena = arena_create (0);
     struct votes_join *votes = votes_begin (submit_array_voted, asking);
     if (metad->peers)
-        (void)metastore_array_list (metad->store, one->array, arena, &row, &count, NULL);
+        (void)metastore_array_list (metad->store, asking->array, arena, &row, &count, NULL);
     for (uint32_t i = 0; i < count; i++) {
         struct gridjob *job = job_live (metad, row[i].number);
         if (job && !(job->lead && job->lead->stands))
@@ -224,12 +231,14 @@ static void submit_array_reply (struct asking *asking, const struct gridjob *one
 /* When the group has it. */
 static void submit_reply (struct asking *asking, struct gridjob *job)
 {
-    if (job->array)
-        submit_array_reply (asking, job);
-    else if (job->lead && job->lead->stands)
+    if (job->array) {
+        asking->array = job->array;
+        arrive_then (asking->metad, job->array, submit_array_whole, asking);
+    } else if (job->lead && job->lead->stands) {
         submit_voted (asking, job->number);
-    else
+    } else {
         lead_then (job, submit_voted, asking);
+    }
 }
 
 /* The same uuid again: the same content gets the same id, other content is refused, unless the user says that the uuid
@@ -290,14 +299,11 @@ static struct gridjob *job_alone (struct asking *asking, struct err *err)
     return NULL;
 }
 
-/* One of an array, or, without a body, the job. NULL: out of memory, or it cannot be. */
-static struct gridjob *job_make (struct asking *asking, struct arraybody *body, uint32_t element,
-                                 struct err *err)
+/* NULL: out of memory, or it cannot be. */
+static struct gridjob *job_make (struct asking *asking, struct err *err)
 {
     struct metad *metad = asking->metad;
-    struct gridjob *job =
-        body ? job_create_element (metad, body, element, NULL, asking->submitter, err)
-             : job_alone (asking, err);
+    struct gridjob *job = job_alone (asking, err);
     if (!job)
         return NULL;
     if ((job->part_count > 1 || gridlicence_asked (metad, job->job)) && group_prepare (job, err)) {
@@ -305,10 +311,7 @@ static struct gridjob *job_make (struct asking *asking, struct arraybody *body, 
         return NULL;
     }
     job->held = job_is_group (job) && job->job->held; /* an ordinary one is held in its queue */
-    if (element)
-        array_reason (job->job, &job->reason);
-    else
-        job_reason (job, "Pending", "choosing %s", job_is_group (job) ? "sites" : "a site");
+    job_reason (job, "Pending", "choosing %s", job_is_group (job) ? "sites" : "a site");
     return job;
 }
 
@@ -325,39 +328,40 @@ static void job_taken (struct asking *asking, struct gridjob *job)
         job_driver (job)->wake (job);
 }
 
+static int job_take (struct asking *asking, uint64_t *number_out, struct err *err)
+{
+    struct gridjob *job = job_make (asking, err);
+    int rc = job ? job_insert (&job, 1, number_out, err) : err->code;
+    if (rc && job)
+        job_destroy (job);
+    return rc;
+}
+
+/* The rest comes at the next turns of the loop (arrive.h). */
+static int array_take (struct asking *asking, uint64_t *number_out, struct err *err)
+{
+    EnvelopeMessage *envelope = (EnvelopeMessage *)pbcopy (&asking->envelope->base);
+    struct arraybody *body = envelope ? arraybody_create (envelope, err) : NULL;
+    int rc = body ? arrive_begin (asking->metad, body, asking->submitter, number_out, err)
+                  : err_set (err, ERR_NOMEM, "no memory for an array");
+    arraybody_drop (asking->metad, body);
+    return rc;
+}
+
 /* The job, or all of an array. */
 static void accept_job (struct asking *asking)
 {
-    struct arena *arena = arena_create (0);
-    const uint32_t all = asking->job->n_indexes ? element_count (asking->job) : 1;
-    struct gridjob **job = arena_array (arena, all, sizeof *job);
     struct err err;
     uint64_t number = 0;
-    uint32_t made = 0;
-    int rc = 0;
     err_clear (&err);
-    struct arraybody *body = NULL;
-    if (asking->job->n_indexes) {
-        EnvelopeMessage *envelope = (EnvelopeMessage *)pbcopy (&asking->envelope->base);
-        body = envelope ? arraybody_create (envelope, &err) : NULL;
-        rc = body ? 0 : err_set (&err, ERR_NOMEM, "no memory for an array");
-    }
-    for (; made < all && rc == 0; made += rc == 0) {
-        job[made] = job_make (asking, body, body ? 1 + element_index (asking->job, made) : 0, &err);
-        rc = job[made] ? 0 : err.code;
-    }
-    arraybody_drop (asking->metad, body);
+    int rc = asking->job->n_indexes ? array_take (asking, &number, &err)
+                                    : job_take (asking, &number, &err);
     if (rc == 0)
-        rc = job_insert (job, all, &number, &err);
-    for (uint32_t i = 0; i < made && rc; i++)
-        job_destroy (job[i]);
-    if (rc == 0)
-        job_taken (asking, job[0]);
+        job_taken (asking, job_live (asking->metad, number));
     else if (rc == ERR_EXISTS)
         submit_known (asking, number);
     else
         asking_fail (asking, &err);
-    arena_destroy (arena);
 }
 
 /* Nobody can pay, or there is no price to be paid. */

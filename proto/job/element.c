@@ -74,14 +74,26 @@ uint32_t element_index (const Nui__Common__V1__Job *job, uint32_t place)
     return job->indexes[i]->from + place * range_step (job->indexes[i]);
 }
 
+void element_indexes (const Nui__Common__V1__Job *job, uint32_t *out)
+{
+    for (size_t i = 0; i < job->n_indexes; i++)
+        for (uint32_t k = 0; k < range_count (job->indexes[i]); k++)
+            *out++ = job->indexes[i]->from + k * range_step (job->indexes[i]);
+}
+
+/* They ascend: the last that begins at it or before. */
 static bool element_is_signed (const Nui__Common__V1__Job *job, uint32_t index)
 {
-    for (size_t i = 0; i < job->n_indexes; i++) {
-        const IndexRange *r = job->indexes[i];
-        if (index >= r->from && index <= r->to)
-            return (index - r->from) % range_step (r) == 0;
+    size_t low = 0, high = job->n_indexes;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (job->indexes[middle]->from <= index)
+            low = middle;
+        else
+            high = middle;
     }
-    return false;
+    const IndexRange *r = job->indexes[low];
+    return index >= r->from && index <= r->to && (index - r->from) % range_step (r) == 0;
 }
 
 /* ---- the job of one */
@@ -119,33 +131,48 @@ static void element_name (Nui__Common__V1__Job *job, uint32_t index)
     job->uuid = (ProtobufCBinaryData){UUID_BYTES, uuid};
 }
 
-int element_apply (Nui__Common__V1__Job *job, uint32_t element, struct err *err)
+int element_ready (Nui__Common__V1__Job *array, struct err *err)
+{
+    if (array->n_indexes == 0)
+        return err_set (err, ERR_INVALID, "the job is no array");
+    int rc = element_check (array, err);
+    if (rc < 0)
+        return rc;
+    if (array->uuid.len != UUID_BYTES)
+        return err_set (err, ERR_INVALID, "the signed job has no uuid of 16 bytes");
+    array->array_count = element_count (array);
+    array->array_min = array->indexes[0]->from;
+    array->array_max = range_last (array->indexes[array->n_indexes - 1]);
+    return 0;
+}
+
+/* Of an array that is ready. */
+static int element_make (Nui__Common__V1__Job *job, uint32_t element, struct err *err)
 {
     const uint32_t index = element - 1;
-    if (job->n_indexes == 0)
-        return element == 0
-                   ? 0
-                   : err_set (err, ERR_INVALID,
-                              "job %u of an array is meant, and the job is no array", index);
-    if (element_check (job, err) < 0)
-        return err->code;
-    if (job->uuid.len != UUID_BYTES)
-        return err_set (err, ERR_INVALID, "the signed job has no uuid of 16 bytes");
     if (element == 0)
         return err_set (err, ERR_INVALID, "the job is an array of %u, and none of them is meant",
-                        element_count (job));
+                        job->array_count);
     if (!element_is_signed (job, index))
         return err_set (err, ERR_DENIED, "the user signed no index %u of this array", index);
     job->array_index = index;
-    job->array_count = element_count (job);
-    job->array_min = job->indexes[0]->from;
-    job->array_max = range_last (job->indexes[job->n_indexes - 1]);
     element_name (job, index);
     for (size_t i = 0; i < job->n_components; i++) {
         transfers_index (job->components[i]->stage_in, job->components[i]->n_stage_in, index);
         transfers_index (job->components[i]->stage_out, job->components[i]->n_stage_out, index);
     }
     return 0;
+}
+
+int element_apply (Nui__Common__V1__Job *job, uint32_t element, struct err *err)
+{
+    if (job->n_indexes == 0)
+        return element == 0
+                   ? 0
+                   : err_set (err, ERR_INVALID,
+                              "job %u of an array is meant, and the job is no array", element - 1);
+    int rc = element_ready (job, err);
+    return rc < 0 ? rc : element_make (job, element, err);
 }
 
 Nui__Common__V1__Job *element_unpack (const Nui__Common__V1__Envelope *envelope, struct err *err)
@@ -198,7 +225,7 @@ Nui__Common__V1__Job *element_view (const Nui__Common__V1__Job *array, uint32_t 
         c->stage_out = transfers_copy (c->stage_out, c->n_stage_out);
         view->components[i] = c;
     }
-    if (element_apply (view, element, err) == 0 && view->array_id.len)
+    if (element_make (view, element, err) == 0)
         return view;
     view->uuid = (ProtobufCBinaryData){0, NULL};
     element_view_free (view);

@@ -26,14 +26,18 @@ int element_check (const Nui__Common__V1__Job *job, struct err *err);
 /* Of one that was checked: how many, and which index is at that place. */
 uint32_t element_count (const Nui__Common__V1__Job *job);
 uint32_t element_index (const Nui__Common__V1__Job *job, uint32_t place);
+/* All of them, ascending: element_count of them. */
+void element_indexes (const Nui__Common__V1__Job *job, uint32_t *out);
 /* Makes of an unpacked array the job of that element, in place. A job that is no array stays as it is. ERR_INVALID: an
  * element of no array, or an array without one; ERR_DENIED: an index that was not signed. */
 int element_apply (Nui__Common__V1__Job *job, uint32_t element, struct err *err);
 /* The job that the envelope means, guarded as by jobcheck_unpack. NULL with err. */
 Nui__Common__V1__Job *element_unpack (const Nui__Common__V1__Envelope *envelope, struct err *err);
 
-/* The same of an array that stays as it is and outlives it: all but what differs from one to the other is the array's. NULL
- * with err. Freed with element_view_free. */
+/* Checks an array of which views are to be made, once for all of them. ERR_INVALID, ERR_LIMIT; also of a job that is none. */
+int element_ready (Nui__Common__V1__Job *array, struct err *err);
+/* The same as element_unpack of an array that is ready, stays as it is and outlives it: all but what differs from one to the
+ * other is the array's. NULL with err. Freed with element_view_free. */
 Nui__Common__V1__Job *element_view (const Nui__Common__V1__Job *array, uint32_t element,
                                     struct err *err);
 void element_view_free (Nui__Common__V1__Job *view); /* NULL is a no-op */

@@ -56,6 +56,24 @@ void ground_clear (const struct ground *ground, char dir[256])
         abort ();
 }
 
+/* In ranges of as many each, with a gap between them. */
+static void indexes_add (Nui__Common__V1__Job *m, const struct plain_job *job)
+{
+    uint32_t ranges = job->ranges ? job->ranges : 1, each = job->array / ranges, at = 0;
+    if (!job->array)
+        return;
+    Nui__Common__V1__IndexRange *range = calloc (ranges, sizeof *range);
+    m->indexes = calloc (ranges, sizeof *m->indexes);
+    if (!range || !m->indexes)
+        abort ();
+    for (uint32_t i = 0; i < ranges; i++, at += each + 1) {
+        nui__common__v1__index_range__init (&range[i]);
+        range[i].from = at;
+        range[i].to = at + each - 1;
+        m->indexes[m->n_indexes++] = &range[i];
+    }
+}
+
 Nui__Common__V1__Envelope *plain_job (const struct ground *ground, const struct plain_job *job)
 {
     Nui__Common__V1__Job m = NUI__COMMON__V1__JOB__INIT;
@@ -63,7 +81,7 @@ Nui__Common__V1__Envelope *plain_job (const struct ground *ground, const struct 
     Nui__Common__V1__Req r = NUI__COMMON__V1__REQ__INIT, *reqs[] = {&r};
     Nui__Common__V1__Envelope *e = NULL;
     struct err err = {0};
-    uint8_t uuid[16] = {0}, body[2048];
+    uint8_t uuid[16] = {0}, body[128 * 1024];
     char name[8][8], *sites[] = {(char *)(uintptr_t)job->site};
     uint32_t count = job->components ? job->components : 1;
     memcpy (uuid, &job->number, sizeof job->number);
@@ -89,7 +107,10 @@ Nui__Common__V1__Envelope *plain_job (const struct ground *ground, const struct 
         c[i].script = (ProtobufCBinaryData){7, (uint8_t *)(uintptr_t) "exit 0\n"};
         components[m.n_components++] = &c[i];
     }
+    indexes_add (&m, job);
     if (envelope_sign (ground->alice, body, nui__common__v1__job__pack (&m, body), &e, &err) != 0)
         abort ();
+    free (m.indexes ? m.indexes[0] : NULL);
+    free (m.indexes);
     return e;
 }

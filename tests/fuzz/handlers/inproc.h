@@ -29,6 +29,7 @@ struct inproc_config {
 void inproc_open (const struct inproc_config *config);
 /* After the services are destroyed. Aborts when a call was never finished. */
 void inproc_close (void);
+void inproc_patience (uint32_t ms); /* from now on */
 struct daemon *inproc_daemon (void);
 struct event_base *inproc_base (void);
 void inproc_conf_set (struct conf *conf); /* what daemon_conf shows; the caller's */

@@ -23,6 +23,7 @@ enum {
     ALLOCATION = 40,
     FIELDS_MAX = 400,
     FULL_MAX = 64,
+    MORE_PATIENCE_MS = 60000,
 };
 
 /* ---- the meter */
@@ -189,7 +190,8 @@ enum { ROOM = 4096, TRIES = 3 };
 
 /* How a request is made; 0 after the last of them. */
 struct making {
-    enum { PLAIN, NOTHING, WIDE, FULL, LARGE } how;
+    enum { PLAIN, NOTHING, WIDE, FULL, LARGE, MORE } how;
+    const struct world_more *more;
     unsigned n, style; /* so many of each; the field that grows */
     size_t most;
     char what[WIRE_NAME_MAX + 32];
@@ -212,6 +214,9 @@ static bool make (struct wire *w, const struct inproc_method *m, struct making *
     } else if (making->how == FULL) {
         wire_full (w, input, &world.signers, numbers++, making->n, making->most);
         snprintf (making->what, sizeof making->what, "all of it, %u each", making->n);
+    } else if (making->how == MORE) {
+        making->more->make (w, numbers++);
+        snprintf (making->what, sizeof making->what, "%s", making->more->what);
     } else if (making->how == LARGE) {
         made = wire_large (w, input, &world.signers, numbers++, making->n, making->style,
                            making->most, name);
@@ -272,6 +277,21 @@ static void method_calls (const struct inproc_method *m, struct dearest *d)
     wire_free (&w);
 }
 
+/* Those that only this world has; they are waited for. */
+static void world_calls (struct dearest *list, char (*names)[64], unsigned count)
+{
+    struct wire w = {0};
+    inproc_patience (MORE_PATIENCE_MS);
+    for (const struct world_more *one = world.more; one && one->method; one++)
+        for (unsigned i = 0; i < count; i++) {
+            const struct inproc_method *m = inproc_method (i);
+            if (strcmp (one->method, names[i]) == 0 && (!only || strcmp (only, names[i]) == 0))
+                call_one (m, caller_for (m), &w, (struct making){.how = MORE, .more = one},
+                          &list[i]);
+        }
+    wire_free (&w);
+}
+
 static int by_work (const void *a, const void *b)
 {
     const struct dearest *x = a, *y = b;
@@ -290,8 +310,11 @@ static unsigned all_calls (void)
         if (only && strcmp (only, names[i]) != 0)
             continue;
         method_calls (m, &list[i]);
-        snprintf (list[i].what + strlen (list[i].what), 32, "|%u", i);
     }
+    world_calls (list, names, count);
+    for (unsigned i = 0; i < count; i++)
+        if (list[i].what[0])
+            snprintf (list[i].what + strlen (list[i].what), 32, "|%u", i);
     memcpy (sorted, list, sizeof sorted);
     qsort (sorted, count, sizeof *sorted, by_work);
     printf ("%-24s %12s %6s %9s  %-40s %s\n", world.name, "work", "of max", "bytes", "dearest by",

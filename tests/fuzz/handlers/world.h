@@ -23,11 +23,18 @@ struct world_stranger {
     struct inproc_caller caller;
 };
 
+/* A call that no drawn message is: of what the world has. */
+struct world_more {
+    const char *method, *what; /* "Meta.Submit" */
+    void (*make) (struct wire *out, uint64_t number);
+};
+
 struct world {
     const char *name;
     struct wire_signers signers;
     const struct inproc_caller *callers;              /* NULL name ends */
     const struct world_stranger *strangers;           /* NULL service ends */
+    const struct world_more *more;                    /* NULL method ends; may be NULL */
     void (*open) (struct ground *ground, bool large); /* large: as much as a busy one has */
     void (*close) (void);
 };
@@ -40,6 +47,8 @@ struct plain_job {
     const char *site;    /* NULL: any */
     uint32_t components; /* 0: one, "main"; else "c0" … */
     int64_t walltime_us; /* 0: ten minutes */
+    uint32_t array;      /* so many indexes; 0: no array */
+    uint32_t ranges;     /* … in so many ranges; 0: one */
 };
 Nui__Common__V1__Envelope *plain_job (const struct ground *ground, const struct plain_job *job);
 

@@ -11,6 +11,7 @@
 #include "tests/fuzz/handlers/world.h"
 
 enum { SITES_LARGE = 200, SITES_SMALL = 3, JOBS_LARGE = 2000, JOBS_SMALL = 10, ESTIMATES = 64 };
+enum { ARRAY = 10000, ARRAY_RANGES = 4096, PATIENCE_MS = 30, PATIENCE_ARRAY_MS = 60000 };
 
 static const struct inproc_caller callers[] = {
     {PRINCIPAL_USER, "alice", false, 0},  {PRINCIPAL_SITE, "alpha", false, 0},
@@ -182,6 +183,133 @@ static void submit (uint64_t number, uint32_t components)
     envelope_free (r.envelope);
 }
 
+/* ---- arrays as large as they may be: one is there, one has ended, one comes new */
+
+static char array_id[64];
+
+static void array_submit (uint64_t number, char id_out[64])
+{
+    Nui__Meta__V1__SubmitRequest r = NUI__META__V1__SUBMIT_REQUEST__INIT;
+    r.envelope = plain_job (meta.ground, &(struct plain_job){.number = number, .array = ARRAY});
+    Nui__Meta__V1__SubmitReply *reply =
+        (Nui__Meta__V1__SubmitReply *)inproc_must ("Meta.Submit", &callers[0], &r.base);
+    snprintf (id_out, 64, "%.*s", (int)strcspn (reply->grid_job_id, "["), reply->grid_job_id);
+    nui__meta__v1__submit_reply__free_unpacked (reply, NULL);
+    envelope_free (r.envelope);
+}
+
+static void arrays_open (void)
+{
+    Nui__Meta__V1__JobRequest r = NUI__META__V1__JOB_REQUEST__INIT;
+    char ended[64];
+    inproc_patience (PATIENCE_ARRAY_MS);
+    array_submit (900001, ended);
+    r.grid_job_id = ended;
+    protobuf_c_message_free_unpacked (inproc_must ("Meta.Cancel", &callers[0], &r.base), NULL);
+    array_submit (900002, array_id);
+    inproc_patience (PATIENCE_MS);
+}
+
+static void packed (struct wire *out, const ProtobufCMessage *message)
+{
+    out->len = protobuf_c_message_get_packed_size (message);
+    free (out->bytes);
+    out->bytes = malloc (out->len + 1);
+    if (!out->bytes)
+        abort ();
+    out->cap = out->len + 1;
+    protobuf_c_message_pack (message, out->bytes);
+}
+
+static void submit_of (struct wire *out, const struct plain_job *job)
+{
+    Nui__Meta__V1__SubmitRequest r = NUI__META__V1__SUBMIT_REQUEST__INIT;
+    r.envelope = plain_job (meta.ground, job);
+    packed (out, &r.base);
+    envelope_free (r.envelope);
+}
+
+static void make_array (struct wire *out, uint64_t number)
+{
+    submit_of (out, &(struct plain_job){.number = number, .array = ARRAY});
+}
+
+static void make_ranges (struct wire *out, uint64_t number)
+{
+    submit_of (out, &(struct plain_job){
+                        .number = number, .array = 2 * ARRAY_RANGES, .ranges = ARRAY_RANGES});
+}
+
+static void make_id (struct wire *out, uint64_t number)
+{
+    Nui__Meta__V1__JobRequest r = NUI__META__V1__JOB_REQUEST__INIT;
+    (void)number;
+    r.grid_job_id = array_id;
+    packed (out, &r.base);
+}
+
+static void make_jobs (struct wire *out, bool of_array, bool elements)
+{
+    Nui__Meta__V1__JobsRequest r = NUI__META__V1__JOBS_REQUEST__INIT;
+    r.grid_job_id = of_array ? array_id : (char *)protobuf_c_empty_string;
+    r.elements = elements;
+    r.ended = true;
+    r.limit = 2000;
+    packed (out, &r.base);
+}
+
+static void make_jobs_of (struct wire *out, uint64_t number)
+{
+    (void)number;
+    make_jobs (out, true, false);
+}
+
+static void make_jobs_each (struct wire *out, uint64_t number)
+{
+    Nui__Meta__V1__JobsRequest r = NUI__META__V1__JOBS_REQUEST__INIT;
+    (void)number;
+    r.elements = r.ended = true;
+    r.limit = 2000;
+    r.before = strtoull (array_id + strlen ("grid."), NULL, 10); /* those that have ended */
+    packed (out, &r.base);
+}
+
+static void make_jobs_all (struct wire *out, uint64_t number)
+{
+    (void)number;
+    make_jobs (out, false, false);
+}
+
+static void make_hold (struct wire *out, uint64_t number)
+{
+    Nui__Meta__V1__HoldRequest r = NUI__META__V1__HOLD_REQUEST__INIT;
+    (void)number;
+    r.grid_job_id = array_id;
+    r.held = true;
+    packed (out, &r.base);
+}
+
+static void make_renew (struct wire *out, uint64_t number)
+{
+    Nui__Meta__V1__RenewRequest r = NUI__META__V1__RENEW_REQUEST__INIT;
+    (void)number;
+    r.grid_job_id = array_id;
+    packed (out, &r.base);
+}
+
+static const struct world_more more[] = {
+    {"Meta.Submit", "an array", make_array},
+    {"Meta.Submit", "an array of many ranges", make_ranges},
+    {"Meta.Status", "an array", make_id},
+    {"Meta.Jobs", "those of an array", make_jobs_of},
+    {"Meta.Jobs", "each that has ended", make_jobs_each},
+    {"Meta.Jobs", "with arrays", make_jobs_all},
+    {"Meta.Hold", "an array", make_hold},
+    {"Meta.Renew", "an array", make_renew},
+    {"Meta.Cancel", "an array", make_id},
+    {NULL, NULL, NULL},
+};
+
 static void config_text (uint32_t sites)
 {
     size_t len = (size_t)snprintf (
@@ -221,7 +349,7 @@ static void meta_open (struct ground *ground, bool large)
                                    .dir = meta.dir,
                                    .conf_text = meta.text,
                                    .answer = answer,
-                                   .patience_ms = 30};
+                                   .patience_ms = PATIENCE_MS};
     inproc_open (&config);
     meta.conf = conf_parse (meta.text, strlen (meta.text), "the test", &err);
     meta.config = meta.conf ? metad_config_read (meta.conf, &err) : NULL;
@@ -236,6 +364,8 @@ static void meta_open (struct ground *ground, bool large)
         report (s, large);
     for (uint32_t j = 1; j <= jobs; j++)
         submit (j, j % 8 == 0 ? 2 : 0);
+    if (large)
+        arrays_open ();
 }
 
 static void meta_close (void)
@@ -250,5 +380,6 @@ static void meta_close (void)
 struct world world = {.name = "nui-meta",
                       .callers = callers,
                       .strangers = strangers,
+                      .more = more,
                       .open = meta_open,
                       .close = meta_close};

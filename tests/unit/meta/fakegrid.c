@@ -21,6 +21,7 @@
 #include "proto/base/clock.h"
 #include "meta/place/survey.h"
 #include "proto/rpc/envelope.h"
+#include "proto/job/element.h"
 #include "proto/job/handover.h"
 #include "tests/interop/testca.h"
 
@@ -184,8 +185,7 @@ static void handed_over (const struct fakesite *site, const struct rpccall *call
     struct handover about = {
         .grid = rpccall_peer (call)->grid, .site = site->name, .component = component};
     struct err err = {0};
-    Nui__Common__V1__Job *job =
-        nui__common__v1__job__unpack (NULL, envelope->body.len, envelope->body.data);
+    Nui__Common__V1__Job *job = element_unpack (envelope, &err);
     assert_non_null (job);
     about.uuid = job->uuid;
     sha256 (envelope->body.data, envelope->body.len, about.hash);
@@ -957,6 +957,12 @@ Nui__Common__V1__Envelope *fake_envelope (struct fakegrid *grid, struct tlsid *s
         }
         components[i] = &component[i];
     }
+    Nui__Common__V1__IndexRange range = NUI__COMMON__V1__INDEX_RANGE__INIT, *ranges[] = {&range};
+    range.from = 1;
+    range.to = spec->array;
+    job.indexes = ranges;
+    job.n_indexes = spec->array > 0;
+    job.array_limit = spec->array > 0;
     job.n_components = spec->n;
     job.components = components;
     size_t len = nui__common__v1__job__get_packed_size (&job);

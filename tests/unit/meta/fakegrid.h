@@ -159,6 +159,7 @@ struct fake_job {
     bool no_script;
     const char *name;
     const char *after_end_of; /* a job of the grid; NULL: none */
+    uint32_t array; /* an array of so many, of which one may be with a site; 0: no array */
 };
 Nui__Common__V1__Envelope *fake_envelope (struct fakegrid *grid, struct tlsid *signer,
                                           const char *submitter, const struct fake_job *job);

@@ -88,6 +88,10 @@ static void one_of_an_array (void **state)
     assert_int_equal (element_count (five), 4);
     assert_int_equal (element_index (five, 2), 10);
     assert_int_equal (element_index (five, 3), 12);
+    uint32_t all[4];
+    element_indexes (five, all);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal (all[i], element_index (five, i));
     Job *const made[] = {five, again, twelve};
     for (size_t i = 0; i < 3; i++)
         nui__common__v1__job__free_unpacked (made[i], NULL);
@@ -102,6 +106,7 @@ static void a_view_is_the_same (void **state)
     (void)state;
     Envelope envelope = envelope_of (r, 2, 1 + 10);
     Job *array = nui__common__v1__job__unpack (NULL, envelope.body.len, envelope.body.data);
+    assert_int_equal (element_ready (array, &err), 0);
     Job *copy = meant (envelope, &code), *view = element_view (array, 1 + 10, &err);
     assert_non_null (copy);
     assert_non_null (view);
