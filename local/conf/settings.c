@@ -21,9 +21,8 @@ static const char *const failure_words[] = {"FAIL", "REQUEUE", "CANCEL", NULL};
  * as a policy may name one. */
 static int set_rm_type (void *target, const struct conf_value *value, struct err *err)
 {
-    static const char *const others[] = {"PBS", "TORQUE", "PBSPRO", "LL",  "LSF",
-                                         "SGE", "WIKI",   "NATIVE", "CCS", "RMS",
-                                         "SSS", "BPROC",  "XT3",    NULL};
+    static const char *const others[] = {"PBS", "TORQUE", "PBSPRO", "LL",    "LSF", "SGE", "WIKI",
+                                         "CCS", "RMS",    "SSS",    "BPROC", "XT3", NULL};
     struct settings *s = target;
     char name[32]; /* PBS@host:port, as old files have it */
     text_printf (name, sizeof name, "%.*s", (int)strcspn (value->text, "@"), value->text);
@@ -47,6 +46,10 @@ static int set_rm_type (void *target, const struct conf_value *value, struct err
 }
 
 #define AT(field) offsetof (struct settings, rm.field)
+#define RM_URL(attr, call)                                                                         \
+    {                                                                                              \
+        .name = attr, .type = CONF_STRING, .offset = AT (url[call]), .flags = CONF_F_FIXED         \
+    }
 static const struct conf_param rm_attrs[] = {
     {.name = "TYPE", .type = CONF_CALL, .set = set_rm_type, .flags = CONF_F_FIXED},
     {.name = "SERVER", .type = CONF_STRING, .offset = AT (server), .flags = CONF_F_FIXED},
@@ -57,6 +60,17 @@ static const struct conf_param rm_attrs[] = {
     {.name = "CONF", .type = CONF_PATH, .offset = AT (conf)},
     {.name = "BIN", .type = CONF_PATH, .offset = AT (bin)},
     {.name = "COMPLETIONS", .type = CONF_PATH, .offset = AT (completions)},
+    {.name = "ADAPTER", .type = CONF_STRING, .offset = AT (adapter), .flags = CONF_F_FIXED},
+    {.name = "ENV", .type = CONF_STRING, .offset = AT (env), .flags = CONF_F_FIXED},
+    RM_URL ("CLUSTERQUERYURL", RM_CALL_CLUSTERQUERY),
+    RM_URL ("WORKLOADQUERYURL", RM_CALL_WORKLOADQUERY),
+    RM_URL ("JOBSUBMITURL", RM_CALL_JOBSUBMIT),
+    RM_URL ("JOBSTARTURL", RM_CALL_JOBSTART),
+    RM_URL ("JOBCANCELURL", RM_CALL_JOBCANCEL),
+    RM_URL ("JOBREQUEUEURL", RM_CALL_JOBREQUEUE),
+    RM_URL ("JOBSUSPENDURL", RM_CALL_JOBSUSPEND),
+    RM_URL ("JOBRESUMEURL", RM_CALL_JOBRESUME),
+    RM_URL ("JOBMODIFYURL", RM_CALL_JOBMODIFY),
     {.name = "MIRROR", .type = CONF_BOOL, .offset = AT (mirror)},
     {.name = "SACCT", .type = CONF_BOOL, .offset = AT (sacct)},
     {.name = "USAGE", .type = CONF_BOOL, .offset = AT (usage)},
@@ -98,16 +112,17 @@ static const struct conf_param rm_attrs[] = {
     CONF_TOLD ("LOCALDISKFS", "NODECFG[x] DISK says how much a node has"),
     CONF_TOLD ("DEFAULTCLASS", "CLASSCFG[x] and the resource manager's queues have defaults"),
     CONF_TOLD ("WIKITYPE", "there is no adapter for WIKI"),
-    CONF_TOLD ("CLUSTERQUERYURL", "there is no adapter for NATIVE"),
-    CONF_TOLD ("WORKLOADQUERYURL", "there is no adapter for NATIVE"),
-    CONF_TOLD ("JOBSTARTURL", "there is no adapter for NATIVE"),
-    CONF_TOLD ("JOBCANCELURL", "there is no adapter for NATIVE"),
-    CONF_TOLD ("JOBMODIFYURL", "there is no adapter for NATIVE"),
-    CONF_TOLD ("JOBSUSPENDURL", "there is no adapter for NATIVE"),
-    CONF_TOLD ("JOBRESUMEURL", "there is no adapter for NATIVE"),
-    CONF_TOLD ("NODEMODIFYURL", "there is no adapter for NATIVE"),
+    CONF_TOLD ("SYSTEMQUERYURL", "CLUSTERQUERYURL says whether it is there"),
+    CONF_TOLD ("QUEUEQUERYURL", "CLASSCFG[x] and the classes of its nodes say which there are"),
+    CONF_TOLD ("JOBVALIDATEURL", "JOBSUBMITURL answers at once whether it takes a job"),
+    CONF_TOLD ("NODEMODIFYURL", "a node is drained with the resource manager's own command"),
+    CONF_TOLD ("NODEPOWERURL", "nothing here turns nodes on and off"),
+    CONF_TOLD ("RMSTARTURL", "the resource manager is started by the system"),
+    CONF_TOLD ("RMSTOPURL", "the resource manager is stopped by the system"),
+    CONF_TOLD ("CREDCTLURL", "accounts are the operating system's"),
     {.name = NULL},
 };
+#undef RM_URL
 #undef AT
 
 static int rm_record (void *target, const char *index, void **record_out, struct err *err)

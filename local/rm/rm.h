@@ -114,6 +114,9 @@ struct rm_native {
     bool unasked;          /* it runs, and nobody here asked for that */
 };
 
+/* What of it matters to whoever is told; never 0. */
+uint64_t rm_native_digest (const struct rm_native *native);
+
 enum rm_event_kind {
     RM_EVENT_STARTED,
     RM_EVENT_SUSPENDED, /* or goes on: suspended; by whomever */

@@ -9,9 +9,24 @@
 #include "local/rm/rm_kinds.h"
 #include "proto/base/log.h"
 
+/* What a resource manager is asked and told by programs of the site's: native_url.h. */
+enum rm_call {
+    RM_CALL_CLUSTERQUERY,
+    RM_CALL_WORKLOADQUERY,
+    RM_CALL_JOBSUBMIT,
+    RM_CALL_JOBSTART,
+    RM_CALL_JOBCANCEL,
+    RM_CALL_JOBREQUEUE,
+    RM_CALL_JOBSUSPEND,
+    RM_CALL_JOBRESUME,
+    RM_CALL_JOBMODIFY,
+    RM_CALLS,
+};
+
 /* RMCFG[…], of which each kind takes what it knows: see rm_slurm.h. */
 struct rm_options {
     const char *server, *key, *token, *user, *partition, *conf, *bin, *completions;
+    const char *url[RM_CALLS], *adapter, *env;
     bool sacct, usage;
     bool mirror; /* our reservations are made there, too */
     bool

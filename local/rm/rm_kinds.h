@@ -4,6 +4,7 @@
 
 #define RM_KINDS(EACH)                                                                             \
     EACH (embedded)                                                                                \
-    EACH (slurm)
+    EACH (slurm)                                                                                   \
+    EACH (native)
 
 #endif

@@ -193,6 +193,7 @@ class Hostile(Beside):
             ("PEERCAP[evil]", "HOLDS=9"),
             ("NOTIFICATIONACCOUNT", "root"), ("CHECKPOINTACCOUNT", "root"), ("NOTIFICATIONURL", "http://127.0.0.1:1/"),
             ("STAGEROOT", "/"), ("STAGEHOSTS", "127.0.0.1"), ("STAGECREDENTIALS", evil), ("RMCFG[x]", f"BIN={evil}"),
+            ("RMCFG[x]", f"ADAPTER={evil}"), ("RMCFG[x]", f"JOBSTARTURL=exec://{evil}"), ("RMCFG[x]", "ENV=LD_PRELOAD=/tmp/x"),
             ("STATEDIR", "/"), ("JOBDIR", "/"), ("LOGFILE", "/etc/passwd"), ("KEY", evil), ("CERT", evil), ("CA", evil),
             ("CRL", evil), ("SOCKET", "/tmp/x"), ("LISTEN", "0.0.0.0:1"), ("STATDIR", "/etc"))]
         keys += [keys[0].lower(), " \t" + keys[0], "RESERVATIONDEPTH[0] 1\n" + keys[0], "RESERVATIONDEPTH[0] 1\r" + keys[0],

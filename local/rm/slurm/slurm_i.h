@@ -217,7 +217,6 @@ uint32_t slurm_tasks_each (const char *text, uint32_t cap, void (*fn) (void *arg
                            void *arg);
 /* How an end is classified. */
 void slurm_end_of (const char *word, int32_t exit_status, struct rm_status *out);
-uint64_t slurm_digest (const struct rm_native *native);
 /* Slurm's "gres:gpu:tesla:2(S:0-1)" as "gpu:2,gpu.tesla:2", each name once. */
 void slurm_gres (const char *text, struct strbuf *out);
 

@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 
 #include "local/rm/slurm/slurm_i.h"
-#include "proto/base/fnv.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"
 
@@ -467,36 +466,6 @@ uint32_t slurm_tasks_each (const char *list, uint32_t cap, void (*fn) (void *arg
             break;
     }
     return count;
-}
-
-uint64_t slurm_digest (const struct rm_native *n)
-{
-    uint64_t h = FNV_BEGIN;
-    const char *const words[] = {n->name,     n->user,       n->group,          n->account,
-                                 n->qos,      n->class_name, n->features,       n->gres_per_node,
-                                 n->licences, n->hosts,      n->hosts_excluded, n->dependency,
-                                 n->array_id, n->placement,  n->gres_per_task,  n->gres_per_job};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        h = fnv_text (h, words[i]);
-    const int64_t numbers[] = {n->state,
-                               n->nodes_min,
-                               n->nodes_max,
-                               n->tasks,
-                               n->tasks_per_node,
-                               n->procs,
-                               n->procs_per_node_min,
-                               n->memory_per_node_mb,
-                               n->memory_per_proc_mb,
-                               n->exclusive,
-                               n->array_limit,
-                               n->walltime,
-                               n->begin,
-                               n->held_user,
-                               n->held_admin,
-                               n->start,
-                               n->unasked};
-    h = fnv_bytes (h, numbers, sizeof numbers);
-    return h ? h : 1;
 }
 
 /* --- nodes -------------------------------------------------------------------------------- */

@@ -164,7 +164,7 @@ static void native_tell (struct slurm *slurm, struct slurm_job *job, const struc
         told.nodes_min = job->nodes_min ? job->nodes_min : told.nodes_min;
         told.nodes_max = job->nodes_max;
     }
-    uint64_t digest = slurm_digest (&told);
+    uint64_t digest = rm_native_digest (&told);
     if (digest == job->digest)
         return;
     job->digest = digest;

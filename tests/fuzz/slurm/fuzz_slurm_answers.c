@@ -34,7 +34,7 @@ static int job_take (struct taken *t, json_t *object, struct err *err)
     slurm_end_of (seen.word, seen.exit_status, &status);
     assert (status.ended && status.exit_code >= 0 && status.exit_code < 256);
     assert (slurm_tasks_each (seen.tasks, 1000, on_task, &sum) <= 1000);
-    t->digest = t->digest * 31 + slurm_digest (&seen.native) + sum;
+    t->digest = t->digest * 31 + rm_native_digest (&seen.native) + sum;
     return 0;
 }
 
