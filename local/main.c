@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local/rm/adapters/from_adapter.h"
 #include "local/rm/embedded/first_config.h"
 #include "local/rm/slurm/from_slurm.h"
 #include "local/svc/svc.h"
@@ -104,6 +105,8 @@ int main (int argc, char **argv)
     struct program program = {.mode = -1};
     if (argc > 1 && strcmp (argv[1], "--from-slurm") == 0)
         return from_slurm_main (argc - 1, argv + 1);
+    if (argc > 1 && strcmp (argv[1], "--from-gridengine") == 0)
+        return from_adapter_main ("gridengine", argc - 1, argv + 1);
     if (argc > 1 && strcmp (argv[1], "--init") == 0)
         return first_config_main (argc - 1, argv + 1);
     cred_names_init (&program.names);

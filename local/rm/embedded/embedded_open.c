@@ -1,35 +1,17 @@
 /* embedded_open: where the supervisor is, and what the cgroup is called. rm_open.c calls it. */
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "local/rm/embedded/rm_embedded.h"
+#include "local/rm/program_path.h"
 #include "local/rm/rm_kind.h"
-
-/* Beside this program (a build), in rm/ below it (a build tree), else where it was installed. */
-static void supervise_path (const char *said, char *out, size_t cap)
-{
-    static const char *const places[] = {"nui-supervise", "rm/nui-supervise"};
-    char self[2048];
-    ssize_t n = readlink ("/proc/self/exe", self, sizeof self - 1);
-    if (said) {
-        snprintf (out, cap, "%s", said);
-        return;
-    }
-    self[n > 0 ? n : 0] = 0;
-    char *slash = strrchr (self, '/');
-    for (size_t i = 0; slash && i < 2; i++) {
-        snprintf (out, cap, "%.*s/%s", (int)(slash - self), self, places[i]);
-        if (access (out, X_OK) == 0)
-            return;
-    }
-    snprintf (out, cap, "%s/nui-supervise", NUI_LIBEXECDIR);
-}
 
 int rm_embedded_open (const struct rm_config *config, struct rm *out, struct err *err)
 {
     char supervise[4096], group[96];
-    supervise_path (config->supervise, supervise, sizeof supervise);
+    if (config->supervise)
+        snprintf (supervise, sizeof supervise, "%s", config->supervise);
+    else
+        program_path ("nui-supervise", supervise, sizeof supervise);
     /* Two sites of one name on a machine (two grids of a test) must not kill each other's jobs. */
     uint32_t hash = 2166136261u;
     for (const char *c = config->job_dir; *c; c++)

@@ -343,12 +343,14 @@ static int env_build (struct native *native, const struct rm_config *config, str
     env[n++] = arena_printf (arena, "NUI_SITE=%s", native->site);
     env[n++] = arena_printf (arena, "NUI_PATIENCE=%lld", (long long)(native->patience / US_PER_S));
     env[n++] = native->since_word;
+    /* what an adapter keeps for itself; no job has a directory of that name */
+    env[n++] = arena_printf (arena, "NUI_CACHE=%s/.adapter", native->job_dir);
     for (char *w = strtok_r (more, ";", &save); w; w = strtok_r (NULL, ";", &save)) {
         const char *equals = strchr (w, '=');
         if (!equals || equals == w)
             return err_set (err, ERR_INVALID, "RMCFG: ENV has '%.60s': wanted NAME=value;…", w);
         if (n == ENV_MAX)
-            return err_set (err, ERR_LIMIT, "RMCFG: ENV has more than %d variables", ENV_MAX - 5);
+            return err_set (err, ERR_LIMIT, "RMCFG: ENV has more than %d variables", ENV_MAX - 6);
         env[n++] = w;
     }
     native->env = env;
