@@ -107,6 +107,8 @@ int main (int argc, char **argv)
         return from_slurm_main (argc - 1, argv + 1);
     if (argc > 1 && strcmp (argv[1], "--from-gridengine") == 0)
         return from_adapter_main ("gridengine", argc - 1, argv + 1);
+    if (argc > 1 && strcmp (argv[1], "--from-pbs") == 0)
+        return from_adapter_main ("pbs", argc - 1, argv + 1);
     if (argc > 1 && strcmp (argv[1], "--init") == 0)
         return first_config_main (argc - 1, argv + 1);
     cred_names_init (&program.names);

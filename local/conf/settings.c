@@ -111,7 +111,7 @@ static const struct conf_param rm_attrs[] = {
     CONF_TOLD ("NODESTATEMAP", "the states of nodes are taken as the resource manager says them"),
     CONF_TOLD ("LOCALDISKFS", "NODECFG[x] DISK says how much a node has"),
     CONF_TOLD ("DEFAULTCLASS", "CLASSCFG[x] and the resource manager's queues have defaults"),
-    CONF_TOLD ("WIKITYPE", "there is no adapter for WIKI"),
+    CONF_TOLD ("WIKITYPE", "what Wiki 1.1 says is understood, of whichever kind"),
     CONF_TOLD ("SYSTEMQUERYURL", "CLUSTERQUERYURL says whether it is there"),
     CONF_TOLD ("QUEUEQUERYURL", "CLASSCFG[x] and the classes of its nodes say which there are"),
     CONF_TOLD ("JOBVALIDATEURL", "JOBSUBMITURL answers at once whether it takes a job"),

@@ -5,6 +5,7 @@
 #define RM_KINDS(EACH)                                                                             \
     EACH (embedded)                                                                                \
     EACH (slurm)                                                                                   \
-    EACH (native)
+    EACH (native)                                                                                  \
+    EACH (wiki)
 
 #endif

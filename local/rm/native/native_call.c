@@ -9,6 +9,9 @@
 #include <utlist.h>
 
 #include "local/rm/native/native_i.h"
+#include "local/rm/native/native_socket.h"
+#include "local/rm/native/native_wiki.h"
+#include "proto/base/clock.h"
 #include "proto/base/text.h"
 #include "proto/child/child.h"
 #include "proto/curl/curl_loop.h"
@@ -26,6 +29,7 @@ struct native_call {
     uint32_t word_count;
     bool running;
     struct child *child;
+    struct native_socket *socket;
     CURL *easy;
     struct strbuf answer; /* of HTTP */
     bool flooded;
@@ -51,6 +55,7 @@ static void call_free (struct native_call *c)
     if (c->running && !query (c))
         native->calls_running--;
     child_kill (c->child);
+    native_socket_drop (c->socket);
     if (c->easy) {
         curl_loop_remove (native->curl, c->easy);
         curl_easy_cleanup (c->easy);
@@ -89,15 +94,19 @@ static void result_read (struct native_call *c, const char *text, size_t len, bo
 
 static void calls_run (struct native *native);
 
+/* The job that it is about; NULL: it is gone, or the call is about none. */
+static struct native_job *call_job (const struct native_call *c)
+{
+    return *c->rm_id ? native_job_by_rm (c->native, c->rm_id)
+           : *c->key ? native_job_by_key (c->native, c->key)
+                     : NULL;
+}
+
 /* c->said is as it is to be said. */
 static void call_over (struct native_call *c)
 {
     struct native *native = c->native;
-    struct native_job *job = NULL;
-    if (*c->rm_id)
-        job = native_job_by_rm (native, c->rm_id);
-    else if (*c->key)
-        job = native_job_by_key (native, c->key);
+    struct native_job *job = call_job (c);
     struct native_said said = c->said;
     said.job_id = said.job_id ? said.job_id : "";
     if (job) {
@@ -107,6 +116,9 @@ static void call_over (struct native_call *c)
     }
     if (c->fn && (job || query (c)))
         c->fn (native, job, &said);
+    job = call_job (c);
+    if (job) /* what was wished of it meanwhile */
+        native_job_settle_soon (job);
     call_free (c);
     calls_run (native);
 }
@@ -283,6 +295,37 @@ static void http_begin (struct native_call *c, const struct native_url *url)
     }
 }
 
+/* --- Wiki --------------------------------------------------------------------------------- */
+
+static void on_socket (void *arg, const char *text, const char *problem)
+{
+    struct native_call *c = arg;
+    struct err err = {0};
+    const char *said = "";
+    c->socket = NULL; /* it goes by itself */
+    if (problem || native_wiki_read (text, query (c), c->arena, &said, &err) != 0) {
+        unheard (c, problem ? problem : err.text);
+    } else if (!query (c)) {
+        result_read (c, said, strlen (said), true, "");
+    } else {
+        c->said.text = said;
+        c->said.len = strlen (said);
+    }
+    call_over (c);
+}
+
+static void wiki_begin (struct native_call *c, const struct native_url *url)
+{
+    struct err err = {0};
+    const char *frame =
+        native_wiki_ask (c->call, c->word, (long long)(clock_now_us () / US_PER_S), c->arena);
+    c->socket =
+        native_socket_ask (c->native->base, url->text, frame, c->native->patience,
+                           query (c) ? LIST_BYTES_MAX : ANSWER_BYTES_MAX, on_socket, c, &err);
+    if (!c->socket)
+        fail_soon (c, err.text);
+}
+
 /* --- calls -------------------------------------------------------------------------------- */
 
 static void call_begin (struct native_call *c)
@@ -295,6 +338,8 @@ static void call_begin (struct native_call *c)
         fail_soon (c, "is not said in RMCFG");
     else if (url->scheme == NATIVE_HTTP)
         http_begin (c, url);
+    else if (url->scheme == NATIVE_WIKI)
+        wiki_begin (c, url);
     else
         exec_begin (c, url);
 }
@@ -357,9 +402,23 @@ static int env_build (struct native *native, const struct rm_config *config, str
     return 0;
 }
 
-int native_calls_init (struct native *native, const struct rm_config *config, struct err *err)
+/* Whatever Wiki has a word for goes to its server. */
+static int wiki_places (struct native *native, const char *server, struct err *err)
+{
+    static const char *const any[] = {"1", "n", "u", NULL};
+    for (enum rm_call call = 0; call < RM_CALLS; call++)
+        if (native_wiki_ask (call, any, 0, native->places))
+            native->url[call] = (struct native_url){.scheme = NATIVE_WIKI,
+                                                    .text = arena_strdup (native->places, server)};
+    return native_socket_check (server, err);
+}
+
+int native_calls_init (struct native *native, const struct rm_config *config, bool wiki,
+                       struct err *err)
 {
     native->places = arena_create (0);
+    if (wiki)
+        return wiki_places (native, config->options->server, err);
     int rc = env_build (native, config, err);
     for (enum rm_call call = 0; rc == 0 && call < RM_CALLS; call++)
         rc = native_url_of (config->options, call, native->places, &native->url[call], err);

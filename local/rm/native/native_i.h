@@ -4,7 +4,7 @@
  *   native_submit.c  a job that came through the grid, as the resource manager is to have it
  *   native_job.c     one job: wishes, and what is told of it
  *   native_look.c    when the resource manager is asked, and what is done with what it says
- *   native_call.c    calls: programs and HTTP, bounded in time and bytes
+ *   native_call.c    calls: programs, HTTP and Wiki, bounded in time and bytes (native_socket.c, native_wiki.c)
  *   native_parse.c   what is answered, in our terms
  *   native_url.c     where a call goes
  *
@@ -162,7 +162,9 @@ struct native {
 
 /* --- native_call.c ------------------------------------------------------------------------ */
 
-int native_calls_init (struct native *native, const struct rm_config *config, struct err *err);
+/* wiki: all goes over the socket of SERVER. */
+int native_calls_init (struct native *native, const struct rm_config *config, bool wiki,
+                       struct err *err);
 void native_calls_stop (struct native *native);
 bool native_can (const struct native *native, enum rm_call call);
 /* words: NULL at the end, read before this returns. account: in whose name a program is run; NULL: ours. fn (NULL: nobody

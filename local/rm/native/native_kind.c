@@ -1,4 +1,4 @@
-/* native_kind: what RMCFG TYPE=NATIVE needs. rm_kind.c has it in its table. */
+/* native_kind: what RMCFG TYPE=NATIVE and TYPE=WIKI need. rm_kind.c has it in its table. */
 #include "local/rm/native/native_url.h"
 
 static int check (const struct rm_options *options, struct err *err)
@@ -23,4 +23,20 @@ const struct rm_kind rm_native_kind = {
     .has_nodes = true,
     .dedicates = true, /* what an adapter measures is as old as its answer */
     .check = check,
+};
+
+static int wiki_check (const struct rm_options *options, struct err *err)
+{
+    return options->server
+               ? 0
+               : err_set (err, ERR_INVALID,
+                          "RMCFG: TYPE=WIKI needs SERVER, 127.0.0.1:7321 or unix:/path");
+}
+
+const struct rm_kind rm_wiki_kind = {
+    .name = "WIKI",
+    .does = "by the Wiki interface",
+    .has_nodes = true,
+    .dedicates = true,
+    .check = wiki_check,
 };

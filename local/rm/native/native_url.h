@@ -13,11 +13,11 @@
 
 enum { NATIVE_WORDS_MAX = 8 };
 
-enum native_scheme { NATIVE_NOWHERE, NATIVE_EXEC, NATIVE_FILE, NATIVE_HTTP };
+enum native_scheme { NATIVE_NOWHERE, NATIVE_EXEC, NATIVE_FILE, NATIVE_HTTP, NATIVE_WIKI };
 
 struct native_url {
     enum native_scheme scheme;
-    const char *text; /* of http: all of it */
+    const char *text; /* of http: all of it; of Wiki: its server */
     /* of exec and file: program and first words */
     uint32_t word_count;
     const char *word[NATIVE_WORDS_MAX];

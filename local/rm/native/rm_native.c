@@ -212,11 +212,11 @@ static void native_destroy (void *self)
 }
 
 /* What is not configured is not there. */
-static void ops_fill (struct native *native)
+static void ops_fill (struct native *native, const char *type)
 {
     bool both = native_can (native, RM_CALL_JOBSUSPEND) && native_can (native, RM_CALL_JOBRESUME);
     native->ops = (struct rm_ops){
-        .type = "NATIVE",
+        .type = type,
         .start = native_start,
         .adopt = native_adopt,
         .signal = native_signal,
@@ -249,7 +249,8 @@ static int calls_check (const struct native *native, struct err *err)
     return 0;
 }
 
-int rm_native_open (const struct rm_config *config, struct rm *out, struct err *err)
+static int native_open (const struct rm_kind *kind, const struct rm_config *config, struct rm *out,
+                        struct err *err)
 {
     struct native *native = calloc (1, sizeof *native);
     struct err local = {0};
@@ -270,7 +271,7 @@ int rm_native_open (const struct rm_config *config, struct rm *out, struct err *
     native->dir = -1;
     int rc = jobdir_parent (config->job_dir, &native->job_dir, &native->dir, &local);
     if (rc == 0)
-        rc = native_calls_init (native, config, &local);
+        rc = native_calls_init (native, config, kind == &rm_wiki_kind, &local);
     if (rc == 0)
         rc = calls_check (native, &local);
     if (rc == 0 && !(native->remover =
@@ -282,7 +283,17 @@ int rm_native_open (const struct rm_config *config, struct rm *out, struct err *
         native_destroy (native);
         return err_set (err, rc, "%s", local.text);
     }
-    ops_fill (native);
+    ops_fill (native, kind->name);
     *out = (struct rm){&native->ops, native};
     return 0;
+}
+
+int rm_native_open (const struct rm_config *config, struct rm *out, struct err *err)
+{
+    return native_open (&rm_native_kind, config, out, err);
+}
+
+int rm_wiki_open (const struct rm_config *config, struct rm *out, struct err *err)
+{
+    return native_open (&rm_wiki_kind, config, out, err);
 }

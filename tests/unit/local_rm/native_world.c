@@ -154,6 +154,7 @@ struct native_world *native_world_create (void)
     w->log = log_create (path, LOG_LEVEL_DEBUG, "test", &err);
     w->base = event_base_new ();
     assert (w->log && w->base);
+    w->kind = &rm_native_kind;
     w->account = geteuid () == 0 ? "nobody" : getenv ("USER");
     w->options =
         (struct rm_options){.adapter = w->program, .poll = US_PER_S / 50, .patience = US_PER_S};
@@ -172,7 +173,7 @@ void native_world_open (struct native_world *w)
                                .since = w->since,
                                .on_event = on_event,
                                .arg = w};
-    if (rm_open (&rm_native_kind, &config, &w->rm, &err) != 0) {
+    if (rm_open (w->kind, &config, &w->rm, &err) != 0) {
         fprintf (stderr, "%s\n", err.text);
         abort ();
     }

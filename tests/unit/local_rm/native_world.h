@@ -21,6 +21,7 @@ struct native_world {
     long log_from;
     struct rm rm;
     struct rm_options options;
+    const struct rm_kind *kind;
     bool observe;
     time_us since;
     /* what was told */

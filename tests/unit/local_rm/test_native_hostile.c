@@ -245,7 +245,7 @@ static void a_cancel_without_effect (void **state)
     native_world_put (w, "jobs",
                       "SC=0 COUNT=1\n12 STATE=Removed;UNAME=ann;QUEUETIME=100;STARTTIME=%lld;"
                       "COMPLETETIME=%lld\n",
-                      now_s () - 1, now_s ());
+                      (long long)(w->start / US_PER_S), now_s ());
     UNTIL (w, w->ended == 1);
     assert_int_equal (w->end.end, RM_END_CANCELLED);
 }

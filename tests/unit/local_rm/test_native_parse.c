@@ -71,7 +71,7 @@ static void test_jobs (void **state)
     assert_int_equal (
         jobs (
             "SC=0 RESPONSE=\n"
-            "12 STATE=Running;UNAME=ann;QUEUETIME=100;STARTTIME=200;TASKS=3;DPROCS=2;WCLIMIT=600;"
+            "12 STATE=Running;UNAME=ann;QUEUETIME=100;STARTTIME=200;TASKS=3;DPROCS=2;RMEM=300;WCLIMIT=600;"
             "TASKLIST=n1:n1:n2;RCLASS=[batch:1];NAME=\"a b\";RFEATURES=big:fast\n"
             "13 STATE=Hold;UNAME=ann;QUEUETIME=100;HOSTLIST=n1,n2\n"
             "3[2].vm STATE=Completed;UNAME=ann;QUEUETIME=1;STARTTIME=2;COMPLETETIME=9;EXITCODE=3;CPUTIME=4\n"
@@ -88,6 +88,7 @@ static void test_jobs (void **state)
     assert_int_equal (job[1].native.walltime, 0);
     assert_string_equal (job[2].native.placement, "n1:4,n2:2");
     assert_int_equal (job[2].native.procs, 6);
+    assert_int_equal (job[2].native.memory_per_proc_mb, 150); /* RMEM is a task's */
     assert_string_equal (job[2].native.class_name, "batch");
     assert_string_equal (job[2].native.name, "a b");
     assert_string_equal (job[2].native.features, "big&fast");

@@ -166,6 +166,22 @@ static void holds_requeues_cancels (void **state)
     assert_int_equal (w->end.end, RM_END_CANCELLED);
 }
 
+/* A wish that comes while another is on its way, and the list stays as it is. */
+static void two_wishes (void **state)
+{
+    struct native_world *w = *state;
+    begin_running (w);
+    native_world_put (w, "do.jobsuspend", "until [ -e go ]; do sleep 0.05; done\n");
+    assert_int_equal (w->rm.ops->suspend (w->rm.self, "site.12", 0, true, NULL), 0);
+    UNTIL (w, native_world_calls (w, "jobsuspend 12\n") == 1);
+    assert_int_equal (w->rm.ops->cancel (w->rm.self, "site.12", 0, NULL), 0);
+    unsigned looks = native_world_calls (w, "workloadquery");
+    UNTIL (w, native_world_calls (w, "workloadquery") > looks + 1);
+    assert_int_equal (native_world_calls (w, "jobcancel"), 0);
+    native_world_put (w, "go", "%s", "");
+    UNTIL (w, native_world_calls (w, "jobcancel 12\n") >= 1);
+}
+
 /* It runs again since the last look, which did not see it wait. */
 static void requeued_between_looks (void **state)
 {
@@ -611,6 +627,7 @@ int main (void)
         TEST (ended_by_others),
         TEST (holds_requeues_cancels),
         TEST (requeued_between_looks),
+        TEST (two_wishes),
         TEST (started_by_somebody),
         TEST (not_started),
         TEST (a_job_of_ours),
