@@ -303,6 +303,14 @@ static void report_send (struct peer *peer)
     free (b);
 }
 
+/* A metascheduler that is started anew knows nothing of us until we report. */
+static void on_lost (void *arg)
+{
+    struct meta_link *link = arg;
+    struct timeval t = tv (retry);
+    event_add (link->timer, &t);
+}
+
 static void on_time (evutil_socket_t fd, short what, void *arg)
 {
     struct meta_link *link = arg;
@@ -352,6 +360,8 @@ struct meta_link *meta_link_create (const struct meta_link_config *config, struc
             .log = config->log,
             .target = config->targets[i],
             .expect_kind = PRINCIPAL_META,
+            .lost = on_lost,
+            .arg = link,
         };
         link->peers[i].link = link;
         link->peers[i].most = EVENTS_MAX;

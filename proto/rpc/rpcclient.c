@@ -271,6 +271,8 @@ void client_link_down (struct rpclink *link, const struct err *why)
         fail_waiting (client, why, refused, link->reached || link->up);
     fail_link_calls (link, why, refused);
     client_connect (client);
+    if (link->proven && client->lost && !client->destroyed)
+        client->lost (client->arg);
 }
 
 /* ---- the interface */
@@ -316,6 +318,8 @@ struct rpcclient *rpcclient_create (const struct rpcclient_config *config, struc
     c->expect_kind = config->expect_kind;
     c->backoff_first = config->backoff_first ? config->backoff_first : BACKOFF_FIRST_MS * 1000;
     c->gate = config->gate;
+    c->lost = config->lost;
+    c->arg = config->arg;
     c->mend_text = config->mend_text;
     c->backoff_max = config->backoff_max ? config->backoff_max : BACKOFF_MAX_S * US_PER_S;
     evtimer_assign (&c->ev_finished, c->base, on_finished, c);

@@ -23,6 +23,9 @@ struct rpcclient_config {
     duration_us backoff_first;       /* 0: 100 ms; doubles with full jitter */
     duration_us backoff_max;         /* 0: 10 s */
     const struct sendgate *gate;     /* outlives the client's connections; NULL: none */
+    void (*lost) (
+        void *arg); /* a connection over which the server had spoken is gone; may be NULL */
+    void *arg;
     bool mend_text; /* a daemon's: text that is not UTF-8 is mended, not refused, and told in the
                        log */
 };

@@ -54,6 +54,8 @@ struct rpcclient {
     char *expect_name;
     duration_us backoff_first, backoff_max;
     const struct sendgate *gate;
+    void (*lost) (void *arg);
+    void *arg;
     bool mend_text;
     struct principal server;
     nghttp2_session_callbacks *callbacks;

@@ -19,11 +19,20 @@ struct rpcserver *rig_server (struct rig *rig, const char *listen)
     return server;
 }
 
+static void on_lost (void *arg)
+{
+    ((struct rig *)arg)->lost++;
+}
+
 struct rpcclient *rig_client (struct rig *rig, struct tlsid *id)
 {
     struct err err;
-    const struct rpcclient_config config = {
-        .base = rig->base, .id = id, .target = rig->target, .expect_kind = PRINCIPAL_SITE};
+    const struct rpcclient_config config = {.base = rig->base,
+                                            .id = id,
+                                            .target = rig->target,
+                                            .expect_kind = PRINCIPAL_SITE,
+                                            .lost = on_lost,
+                                            .arg = rig};
     struct rpcclient *client = rpcclient_create (&config, &err);
 
     if (!client)

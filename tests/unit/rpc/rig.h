@@ -27,6 +27,7 @@ struct rig {
     struct rpcclient *client;
     struct echoserver echo;
     char target[300];
+    unsigned lost; /* connections, as the clients told */
 };
 
 /* One outgoing call and its outcome. */

@@ -25,6 +25,11 @@ static void test_daemon_down (void **state)
     rig.server = rig_server (&rig, rig.target);
     rig_call (&rig, &o, "Echo", "x");
     assert_int_equal (o.status, RPC_OK);
+    assert_int_equal (rig.lost, 0); /* there was no connection before */
+    rpcserver_destroy (rig.server);
+    rig.server = NULL;
+    rig_until (&rig, &rig.lost);
+    assert_int_equal (rig.lost, 1);
     rig_down (&rig);
 }
 
@@ -233,6 +238,7 @@ static void test_lost_in_handshake (void **state)
     rig_until (&rig, &o.done);
     assert_int_equal (o.status, RPC_UNAVAILABLE);
     assert_int_equal (rig.echo.calls, 1);
+    assert_int_equal (rig.lost, 0); /* what the server never spoke on was no connection */
     proxy_down (proxy);
     rig_down (&rig);
 }
