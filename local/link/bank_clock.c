@@ -9,6 +9,7 @@
 #include "proto/nui/v1/bank.pb-c.h"
 
 static const duration_us ask_every = 30 * US_PER_S, call_longest = 10 * US_PER_S;
+static const duration_us ask_again = 5 * US_PER_S; /* while it is wrong */
 
 struct bank_clock {
     struct bank_clock_config config;
@@ -30,15 +31,15 @@ static void bank_clock_answered (void *arg, const struct rpc_result *result)
     struct bank_clock *c = arg;
     if (result->status == RPC_CANCELLED) /* the client is being closed */
         return;
-    bank_clock_after (c, ask_every);
-    if (result->status != RPC_OK)
-        return;
-    const Nui__Bank__V1__ClockReply *reply = (const Nui__Bank__V1__ClockReply *)result->reply;
-    duration_us took = clock_monotonic_us () - c->asked;
-    duration_us ahead = reply->now_us - (clock_now_us () - took / 2);
-    if (clocks_keep (&c->ahead, ahead, c->config.log, "bank", "") || !c->told)
-        c->config.on_change (c->config.arg, clocks_differ (ahead));
-    c->told = true;
+    if (result->status == RPC_OK) {
+        const Nui__Bank__V1__ClockReply *reply = (const Nui__Bank__V1__ClockReply *)result->reply;
+        duration_us took = clock_monotonic_us () - c->asked;
+        duration_us ahead = reply->now_us - (clock_now_us () - took / 2);
+        if (clocks_keep (&c->ahead, ahead, c->config.log, "bank", "") || !c->told)
+            c->config.on_change (c->config.arg, clocks_differ (ahead));
+        c->told = true;
+    }
+    bank_clock_after (c, clocks_differ (c->ahead) ? ask_again : ask_every);
 }
 
 static void bank_clock_on_timer (evutil_socket_t fd, short what, void *arg)

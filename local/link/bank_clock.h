@@ -1,5 +1,6 @@
-/* bank_clock: how far the bank's clock is from this site's. It is asked every half minute; a difference beyond the
- * bound (proto/base/clocksapart.h) is said in the log when it begins and when it ends, and the caller is told.
+/* bank_clock: how far the bank's clock is from this site's. It is asked every half minute, sooner while it is wrong; a
+ * difference beyond the bound (proto/base/clocksapart.h) is said in the log when it begins and when it ends, and the
+ * caller is told.
  *
  * One loop. While the bank does not answer, what it showed last stands. */
 #ifndef NUI_LOCAL_LINK_BANK_CLOCK_H

@@ -16,6 +16,7 @@
 #define FETCH_FIRST_AGAIN (US_PER_S / 2) /* nothing can be handed over before */
 
 #define CLOCK_EVERY (30 * US_PER_S)
+#define CLOCK_AGAIN (5 * US_PER_S) /* while it is wrong: nothing can be paid until it is right */
 
 struct seal {
     struct metad *metad;
@@ -135,13 +136,13 @@ static void seal_clock_told (void *arg, const struct rpc_result *result)
     struct seal *seal = arg;
     if (seal->metad->stopping)
         return;
-    seal_clock_after (seal, CLOCK_EVERY);
-    if (result->status != RPC_OK)
-        return;
-    duration_us took = clock_monotonic_us () - seal->clock_asked;
-    duration_us ahead =
-        ((const Nui__Bank__V1__ClockReply *)result->reply)->now_us - (clock_now_us () - took / 2);
-    clocks_keep (&seal->clock_ahead, ahead, seal->metad->log, "bank", "");
+    if (result->status == RPC_OK) {
+        duration_us took = clock_monotonic_us () - seal->clock_asked;
+        duration_us ahead = ((const Nui__Bank__V1__ClockReply *)result->reply)->now_us -
+                            (clock_now_us () - took / 2);
+        clocks_keep (&seal->clock_ahead, ahead, seal->metad->log, "bank", "");
+    }
+    seal_clock_after (seal, clocks_differ (seal->clock_ahead) ? CLOCK_AGAIN : CLOCK_EVERY);
 }
 
 static void seal_on_clock (evutil_socket_t fd, short what, void *arg)

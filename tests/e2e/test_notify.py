@@ -155,7 +155,7 @@ echo "$1|$2|$3|$NUI_SITE|$NUI_USER" >> {place}/hook.heard
         self.assertFalse([b for b in self.posted("NodeDown") if b["object"] == "alpha03"])
 
     def test_5_lost_with_its_node(self):
-        job = self.submit("onnode", "-n", 1, "-t", "60", "--hosts", "alpha02")[1]
+        job = self.submit("onnode", "-n", 1, "-t", "10", "--hosts", "alpha02")[1]
         self.wait_local(job, "Running")
         self.here("mnodectl", "-m", "state=down", "alpha02")
         wait_for("it to have gone", lambda: self.data("checkjob", job)["job"]["state"] != "Running", 60)

@@ -108,9 +108,9 @@ class Runner(GridCase):
 
     def test_a_lost_deadline_costs_nothing(self):
         """It waits in the site's queue, held, until it can no longer be over in time."""
-        first = self.grid.submit("alice", "-A", "phys", "--site", "gamma", "-n", 2, "-t", 20, self.gated_script("before2"))
+        first = self.grid.submit("alice", "-A", "phys", "--site", "gamma", "-n", 2, "-t", 12, self.gated_script("before2"))
         self.wait_state(first, ("Running",))
-        late = self.grid.submit("alice", "-A", "phys", "--site", "gamma", "-t", 5, "--deadline", "+0:40",
+        late = self.grid.submit("alice", "-A", "phys", "--site", "gamma", "-t", 5, "--deadline", "+0:20",
                                 self.write("late.sh", "#!/bin/sh\necho ran\n"))
         self.nui("alice", "sethold", "-u", late)
         self.open_gate("before2")
