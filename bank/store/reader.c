@@ -354,7 +354,8 @@ bool read_sendable (struct read *read)
     return false;
 }
 
-void read_begin (struct read *read)
+/* Begins a batch whose results go to the read's done; fill and submit it. */
+static void read_begin (struct read *read)
 {
     pgbatch_begin (read->reader->loop, on_read, read);
 }

@@ -76,8 +76,6 @@ struct reader {
 struct read *read_new (struct reader *reader, enum read_kind kind, void *arg);
 /* False when it cannot be sent now: the refusal follows from the loop. */
 bool read_sendable (struct read *read);
-/* Begins a batch whose results go to the read's done; fill and submit it. */
-void read_begin (struct read *read);
 /* A read of another file, begun; NULL when it cannot be sent now. done: the caller's. */
 struct read *read_start (struct reader *reader, reader_any_f done, void *arg,
                          void (*other) (struct read *, struct err *, PGresult *const *));

@@ -32,7 +32,7 @@ static Nui__Common__V1__Reason *reply_reason (struct arena *arena, const struct 
     return reason_message (arena, out->hold.reason_code, out->hold.reason_text);
 }
 
-Nui__Bank__V1__FundingCandidate **
+static Nui__Bank__V1__FundingCandidate **
 reply_candidates (struct arena *arena, const struct ledger_candidate *candidate, uint32_t count)
 {
     Nui__Bank__V1__FundingCandidate **list = arena_array (arena, count, sizeof (*list));

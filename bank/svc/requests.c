@@ -21,7 +21,7 @@ struct work *work_create (struct bank_service *svc, struct rpccall *call, const 
     return work;
 }
 
-void work_destroy (struct work *work)
+static void work_destroy (struct work *work)
 {
     arena_destroy (work->arena);
 }

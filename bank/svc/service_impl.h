@@ -49,7 +49,6 @@ struct work {
 };
 
 struct work *work_create (struct bank_service *svc, struct rpccall *call, const void *request);
-void work_destroy (struct work *work);
 /* Answers with err and frees. */
 void work_fail (struct work *work, const struct err *err);
 /* The same when there is an error; else false, and nothing is done. */
@@ -266,8 +265,6 @@ void reply_encode (void *arg, const struct ledger_request *req, const struct led
 void reply_quote (struct arena *arena, const struct ledger_quote *quote, const char *id,
                   time_us expires, Nui__Bank__V1__QuoteReply *reply);
 /* Candidates as messages in the arena. */
-Nui__Bank__V1__FundingCandidate **
-reply_candidates (struct arena *arena, const struct ledger_candidate *candidate, uint32_t count);
 /* protobuf-c's strings are not const though it never writes them. */
 static inline char *unconst (const char *text)
 {

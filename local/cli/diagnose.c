@@ -28,7 +28,7 @@ static void on_priorities (void *arg, const ProtobufCMessage *message)
     p->last = c;
 }
 
-void priorities_free (struct priorities *p)
+static void priorities_free (struct priorities *p)
 {
     for (struct priority_chunk *c = p->first; c; c = c->next)
         nui__local__v1__priorities_chunk__free_unpacked (c->message, NULL);
@@ -160,7 +160,8 @@ void priorities_text (const struct priorities *p, bool noheader, struct strbuf *
     strbuf_puts (out, marked ? "\n* indicates system prio set on job\n\n" : "\n");
 }
 
-void priority_parts_text (const struct priorities *p, struct strbuf *out)
+/* Of one job: every subcomponent with its weight, what it adds, and its share in percent. */
+static void priority_parts_text (const struct priorities *p, struct strbuf *out)
 {
     const Nui__Local__V1__PrioritiesChunk *head = p->first->message;
     double whole = 0;
@@ -318,7 +319,9 @@ static void fairshare_kind (const Nui__Local__V1__FairshareReply *r, const char 
         strbuf_putc (out, '\n');
 }
 
-void fairshare_text (const Nui__Local__V1__FairshareReply *r, const char *kind, struct strbuf *out)
+/* kind: as of credentials; NULL: all */
+static void fairshare_text (const Nui__Local__V1__FairshareReply *r, const char *kind,
+                            struct strbuf *out)
 {
     static const char *const kinds[][2] = {{"user", "USER"},
                                            {"group", "GROUP"},
@@ -419,7 +422,9 @@ int diagnose_fairshare (struct cli_context *ctx, const char *site, const char *k
 
 /* --- -q: blocked jobs; -j: jobs ------------------------------------------------------------- */
 
-void blocked_text (const struct queue *q, const char *level, bool noheader, struct strbuf *out)
+/* level: the policy level that was asked for: "HARD". */
+static void blocked_text (const struct queue *q, const char *level, bool noheader,
+                          struct strbuf *out)
 {
     if (!noheader)
         strbuf_printf (out, "Diagnosing blocked jobs (policylevel %s  partition ALL)\n\n", level);
@@ -453,7 +458,7 @@ static void job_line (const struct queue *q, const Nui__Local__V1__QueueJob *r, 
     strbuf_putc (out, '\n');
 }
 
-void jobs_text (const struct queue *q, bool noheader, struct strbuf *out)
+static void jobs_text (const struct queue *q, bool noheader, struct strbuf *out)
 {
     uint32_t active = 0;
     if (!noheader)

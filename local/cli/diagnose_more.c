@@ -18,7 +18,7 @@ static void clock_text (const Nui__Local__V1__Peer *p, struct strbuf *out)
         strbuf_printf (out, "WARNING:  the bank's clock is %s this site's\n", by);
 }
 
-void scheduler_text (const Nui__Local__V1__SchedulerReply *r, struct strbuf *out)
+static void scheduler_text (const Nui__Local__V1__SchedulerReply *r, struct strbuf *out)
 {
     char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
     strbuf_printf (out, "Scheduler: mode %s  active for %s (since %s)\n", r->mode,
@@ -38,7 +38,7 @@ void scheduler_text (const Nui__Local__V1__SchedulerReply *r, struct strbuf *out
     strbuf_putc (out, '\n');
 }
 
-void managers_text (const Nui__Local__V1__SchedulerReply *r, struct strbuf *out)
+static void managers_text (const Nui__Local__V1__SchedulerReply *r, struct strbuf *out)
 {
     char a[QUANTITY_TEXT_MAX];
     for (size_t i = 0; i < r->n_peers; i++) {
@@ -252,7 +252,7 @@ static Nui__Local__V1__NodeInfo **sorted (const struct nodes *nodes)
     return item;
 }
 
-void memory_text (const struct nodes *nodes, struct strbuf *out)
+static void memory_text (const struct nodes *nodes, struct strbuf *out)
 {
     Nui__Local__V1__NodeInfo **item = sorted (nodes);
     struct memory_class c;
@@ -373,7 +373,7 @@ static void classes_text (const struct nodes *nodes, const char *partition, stru
     strtab_destroy (class);
 }
 
-void partitions_text (const struct nodes *nodes, struct strbuf *out)
+static void partitions_text (const struct nodes *nodes, struct strbuf *out)
 {
     struct amounts a[A_KINDS];
     const char **name;

@@ -13,7 +13,8 @@ static void list_line (struct strbuf *out, const char *what, char *const *item, 
     strbuf_putc (out, '\n');
 }
 
-void standing_text (const Nui__Local__V1__StandingReply *r, bool noheader, struct strbuf *out)
+static void standing_text (const Nui__Local__V1__StandingReply *r, bool noheader,
+                           struct strbuf *out)
 {
     char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
     if (!noheader)

@@ -210,7 +210,8 @@ static void transfer_text (const Nui__Common__V1__TransferInfo *t, struct strbuf
     strbuf_printf (out, "  %s%s%s\n", t->url, *t->text ? "  " : "", t->text);
 }
 
-void checkjob_attributes_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
+/* One line "NAME=17;STATE=Idle;…" for scripts. */
+static void checkjob_attributes_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
 {
     const Nui__Local__V1__QueueJob *j = d->job;
     unsigned long long tasks = 0, nodes = 0;
@@ -236,7 +237,8 @@ void checkjob_attributes_text (const Nui__Local__V1__JobDetail *d, struct strbuf
     strbuf_puts (out, ";\n");
 }
 
-void checkjob_text (const Nui__Local__V1__JobDetail *d, const char *node, struct strbuf *out)
+/* node: only its verdict; NULL: of all, where the detail is verbose. */
+static void checkjob_text (const Nui__Local__V1__JobDetail *d, const char *node, struct strbuf *out)
 {
     const Nui__Local__V1__QueueJob *j = d->job;
     uint64_t tasks = 0;

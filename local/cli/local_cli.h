@@ -104,10 +104,6 @@ const char *partition_short (const char *partition, char out[4]);
 
 /* --- job.c -------------------------------------------------------------------------------- */
 
-/* node: only its verdict; NULL: of all, where the detail is verbose. */
-void checkjob_text (const Nui__Local__V1__JobDetail *detail, const char *node, struct strbuf *out);
-/* One line "NAME=17;STATE=Idle;…" for scripts. */
-void checkjob_attributes_text (const Nui__Local__V1__JobDetail *detail, struct strbuf *out);
 int checkjob_fetch (struct cli_context *ctx, const char *site, char *job, bool verbose,
                     Nui__Local__V1__JobDetail **out, struct err *err);
 int checkjob_print (struct cli_context *ctx, const Nui__Local__V1__JobDetail *detail);
@@ -121,12 +117,6 @@ extern const struct cli_command canceljob_command;
 /* Why each node gives no more: nodes, and the reservations on them with their nodes. */
 struct nodes;
 struct reservations;
-void showbf_nodes_text (const struct nodes *nodes, const struct reservations *on_them,
-                        struct strbuf *out);
-/* -S: a line for each node that has something free for as long as is wanted. */
-void showbf_table_text (const struct nodes *nodes, const struct reservations *on_them,
-                        const Nui__Local__V1__WindowsRequest *wanted, bool noheader,
-                        struct strbuf *out);
 void showbf_text (const Nui__Local__V1__WindowsReply *reply, bool noheader, struct strbuf *out);
 extern const struct cli_command showbf_command;
 void showstart_text (const Nui__Local__V1__StartTimeReply *reply, const char *name,
@@ -161,8 +151,6 @@ void reservations_free (struct reservations *reservations);
 /* One row a reservation; by_node: one for each of its nodes. */
 struct table *reservations_table (const struct reservations *reservations, bool by_node);
 
-void checknode_text (const Nui__Local__V1__NodeInfo *node, const struct reservations *on_it,
-                     bool verbose, struct strbuf *out);
 struct showres_look {
     bool nodes;    /* by node */
     bool relative; /* moments as spans from now */
@@ -225,9 +213,6 @@ cli_take take_moment;
 extern const struct cli_command msub_command;
 /* --- resv.c ------------------------------------------------------------------------------- */
 
-void setres_text (const Nui__Local__V1__SetResReply *reply, struct strbuf *out);
-void diagnose_reservations_text (const struct reservations *list, bool noheader,
-                                 struct strbuf *out);
 /* name: one of them, or NULL. */
 int diagnose_reservations (struct cli_context *ctx, const char *site, const char *name);
 extern const struct cli_command setres_command;
@@ -235,14 +220,10 @@ extern const struct cli_command releaseres_command;
 
 /* --- diagnose_standing.c ------------------------------------------------------------------ */
 
-void standing_text (const Nui__Local__V1__StandingReply *reply, bool noheader, struct strbuf *out);
 int diagnose_standing (struct cli_context *ctx, const char *site, const char *name);
 
 /* --- sched.c ------------------------------------------------------------------------------ */
 
-/* act: that of the request */
-void schedctl_text (const Nui__Local__V1__ScheduleReply *reply, int act, struct strbuf *out);
-void node_trace_text (const struct nodes *nodes, struct strbuf *out);
 extern const struct cli_command schedctl_command;
 
 /* --- diagnose.c --------------------------------------------------------------------------- */
@@ -255,17 +236,7 @@ struct priorities { /* at least one chunk: the first tells the parts */
     struct arena *arena;
     struct priority_chunk *first, *last;
 };
-void priorities_free (struct priorities *priorities);
 void priorities_text (const struct priorities *priorities, bool noheader, struct strbuf *out);
-/* Of one job: every subcomponent with its weight, what it adds, and its share in percent. */
-void priority_parts_text (const struct priorities *priorities, struct strbuf *out);
-/* kind: as of credentials; NULL: all */
-void fairshare_text (const Nui__Local__V1__FairshareReply *reply, const char *kind,
-                     struct strbuf *out);
-/* level: the policy level that was asked for: "HARD". */
-void blocked_text (const struct queue *blocked, const char *level, bool noheader,
-                   struct strbuf *out);
-void jobs_text (const struct queue *queue, bool noheader, struct strbuf *out);
 /* held: for each node, how many reservations stand on it */
 void nodes_text (const struct nodes *nodes, const uint32_t *held, bool noheader,
                  struct strbuf *out);

@@ -148,8 +148,8 @@ static void classes_text (const Nui__Local__V1__NodeInfo *n, struct strbuf *out)
     strbuf_puts (out, n->n_classes ? "\n" : "[NONE]\n");
 }
 
-void checknode_text (const Nui__Local__V1__NodeInfo *n, const struct reservations *rsv,
-                     bool verbose, struct strbuf *out)
+static void checknode_text (const Nui__Local__V1__NodeInfo *n, const struct reservations *rsv,
+                            bool verbose, struct strbuf *out)
 {
     char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX], c[QUANTITY_TEXT_MAX];
     strbuf_printf (out, "\n\nchecking node %s\n\nState:  %8s", n->name, n->state);

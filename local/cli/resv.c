@@ -76,7 +76,7 @@ static const struct cli_option setres_options[] = {
     {0},
 };
 
-void setres_text (const Nui__Local__V1__SetResReply *r, struct strbuf *out)
+static void setres_text (const Nui__Local__V1__SetResReply *r, struct strbuf *out)
 {
     strbuf_printf (
         out, "reservation created\n\n\nreservation '%s' created on %zu node%s (%u task%s)\n",
@@ -268,7 +268,8 @@ static void details (const struct reservations *list, const Nui__Local__V1__Rese
                        r->name, r->tasks_wanted, r->tasks_up);
 }
 
-void diagnose_reservations_text (const struct reservations *list, bool noheader, struct strbuf *out)
+static void diagnose_reservations_text (const struct reservations *list, bool noheader,
+                                        struct strbuf *out)
 {
     char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX], c[QUANTITY_TEXT_MAX];
     uint32_t procs = 0;

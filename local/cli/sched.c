@@ -75,7 +75,8 @@ static void status_text (const Nui__Local__V1__ScheduleReply *r, struct strbuf *
         strbuf_printf (out, "%s\n", r->differences[i]);
 }
 
-void schedctl_text (const Nui__Local__V1__ScheduleReply *r, int act, struct strbuf *out)
+/* act: that of the request */
+static void schedctl_text (const Nui__Local__V1__ScheduleReply *r, int act, struct strbuf *out)
 {
     char span[QUANTITY_TEXT_MAX], when[QUANTITY_TEXT_MAX];
     unsigned long long at = r->stop_at > r->iteration ? r->stop_at : r->iteration;
@@ -175,7 +176,7 @@ static void classes_text (const Nui__Local__V1__NodeInfo *n, struct strbuf *out)
 }
 
 /* -n: the nodes in Maui's own format, for SIMRESOURCETRACEFILE. */
-void node_trace_text (const struct nodes *nodes, struct strbuf *out)
+static void node_trace_text (const struct nodes *nodes, struct strbuf *out)
 {
     for (uint32_t i = 0; i < nodes->count; i++) {
         const Nui__Local__V1__NodeInfo *n = nodes->item[i];

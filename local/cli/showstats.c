@@ -334,7 +334,7 @@ static uint32_t class_of (const struct node_sums *n, uint32_t from, struct node_
     return to;
 }
 
-void node_sums_text (const struct node_sums *n, bool noheader, struct strbuf *out)
+static void node_sums_text (const struct node_sums *n, bool noheader, struct strbuf *out)
 {
     struct node_total all = {0}, t;
     char label[24];

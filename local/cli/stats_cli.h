@@ -40,7 +40,6 @@ struct node_sums {
     Nui__Local__V1__NodeSumsRow *row;
     uint32_t count, cap;
 };
-void node_sums_text (const struct node_sums *nodes, bool noheader, struct strbuf *out);
 extern const struct cli_command showstats_command;
 extern const struct cli_command resetstats_command;
 
@@ -73,10 +72,6 @@ extern const struct cli_command showaudit_command;
 
 /* --- diagnose_more.c ---------------------------------------------------------------------- */
 
-void scheduler_text (const Nui__Local__V1__SchedulerReply *reply, struct strbuf *out);
-void managers_text (const Nui__Local__V1__SchedulerReply *reply, struct strbuf *out);
-void memory_text (const struct nodes *nodes, struct strbuf *out);
-void partitions_text (const struct nodes *nodes, struct strbuf *out);
 int diagnose_scheduler (struct cli_context *ctx, const char *site);
 int diagnose_estimates (struct cli_context *ctx, const char *site);
 int diagnose_managers (struct cli_context *ctx, const char *site);

@@ -71,8 +71,8 @@ static bool node_wanted (const Nui__Local__V1__NodeInfo *n,
     return true;
 }
 
-void showbf_nodes_text (const struct nodes *nodes, const struct reservations *rsv,
-                        struct strbuf *out)
+static void showbf_nodes_text (const struct nodes *nodes, const struct reservations *rsv,
+                               struct strbuf *out)
 {
     char a[QUANTITY_TEXT_MAX];
     for (uint32_t i = 0; i < nodes->count; i++) {
@@ -87,9 +87,10 @@ void showbf_nodes_text (const struct nodes *nodes, const struct reservations *rs
     strbuf_putc (out, '\n');
 }
 
-void showbf_table_text (const struct nodes *nodes, const struct reservations *rsv,
-                        const Nui__Local__V1__WindowsRequest *wanted, bool noheader,
-                        struct strbuf *out)
+/* -S: a line for each node that has something free for as long as is wanted. */
+static void showbf_table_text (const struct nodes *nodes, const struct reservations *rsv,
+                               const Nui__Local__V1__WindowsRequest *wanted, bool noheader,
+                               struct strbuf *out)
 {
     char a[QUANTITY_TEXT_MAX];
     if (!noheader)

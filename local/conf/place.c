@@ -320,7 +320,9 @@ int place_hosts (struct place *p, const char *text, uint32_t *id_out, struct err
     return rc;
 }
 
-int place_features (const struct place *p, const char *text, struct features *out, struct err *err)
+/* "fast,big" to bits; a feature that no node has is ERR_NOT_FOUND. */
+static int place_features (const struct place *p, const char *text, struct features *out,
+                           struct err *err)
 {
     const char *at = text;
     char name[64];

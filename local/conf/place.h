@@ -51,9 +51,6 @@ int place_nodeset (struct place *place, const struct policy *policy, const char 
                    uint32_t *id_out, struct err *err);
 /* "node[1-4],m1" to an id; "node[1-4]!node2": but not this one; "!node2": any but this one. */
 int place_hosts (struct place *place, const char *text, uint32_t *id_out, struct err *err);
-/* "fast,big" to bits; a feature that no node has is ERR_NOT_FOUND. */
-int place_features (const struct place *place, const char *text, struct features *out,
-                    struct err *err);
 /* What a generic resource is here: a column of nodes (*column_out > 0), a licence (*licence_out), or
  * neither, false. */
 bool place_gres (const struct place *place, const char *name, uint32_t *column_out,

@@ -28,6 +28,5 @@ void slide_settle (struct gridjob *job);
 bool slide_surplus (const struct gridjob *job);
 /* Whether it has to be on disk. */
 bool slide_durable (const struct gridjob *job);
-void slide_forget (struct gridjob *job);
 
 #endif

@@ -80,7 +80,7 @@ static void peer_drop (Nui__Common__V1__Peer **peer)
     *peer = NULL;
 }
 
-void slide_forget (struct gridjob *job)
+static void slide_forget (struct gridjob *job)
 {
     coalloc_destroy (job->slide);
     job->slide = NULL;

@@ -315,13 +315,3 @@ const char *said_operand_name (const struct cli_said *said, int at)
     }
     return name;
 }
-
-const char *said_word (const struct cli_said *said, const char *name)
-{
-    for (int i = 0; i < said->operands.count; i++) {
-        const char *this = said_operand_name (said, i);
-        if (this && strcmp (this, name) == 0)
-            return said->operands.item[i];
-    }
-    return NULL;
-}

@@ -54,8 +54,6 @@ const struct cli_list *said_list (const struct cli_said *said,
 const union cli_value *said_value (const struct cli_said *said, const struct cli_option *option);
 /* An operand by its place; NULL: there are fewer. */
 const char *said_operand (const struct cli_said *said, int at);
-/* An operand by its name in the form: "NEW-NAME". NULL: not said. */
-const char *said_word (const struct cli_said *said, const char *name);
 /* Name of an operand in the form; the last one goes on for those that repeat. In the arena. */
 const char *said_operand_name (const struct cli_said *said, int at);
 

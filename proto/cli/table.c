@@ -274,7 +274,8 @@ static void cell_of_field (struct table *table, const ProtobufCMessage *of,
                                                                              : value);
 }
 
-void table_cell (struct table *table, const ProtobufCMessage *message, const char *path)
+/* The cell of the column that comes next, from a message: for columns with a function. */
+static void table_cell (struct table *table, const ProtobufCMessage *message, const char *path)
 {
     const ProtobufCFieldDescriptor *field;
     const ProtobufCMessage *of = message_follow (message, path, &field);

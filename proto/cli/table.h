@@ -74,8 +74,6 @@ void table_message (struct table *table, const ProtobufCMessage *message,
 /* The same for the rest of a row that has been begun. */
 void table_message_rest (struct table *table, const ProtobufCMessage *message,
                          const ProtobufCMessage *other);
-/* The cell of the column that comes next, from a message: for columns with a function. */
-void table_cell (struct table *table, const ProtobufCMessage *message, const char *path);
 #define TABLE_ROW(table, m) table_message (table, &(m)->base, NULL)
 /* A row is complete; asserts that every cell is there. */
 void table_end_row (struct table *table);

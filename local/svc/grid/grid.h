@@ -27,8 +27,6 @@ int named_open (struct svc *svc, struct err *err); /* after the store */
 void named_close (struct svc *svc);
 /* A metascheduler has shown this name in its certificate at META's address of that place. */
 void named_met (struct svc *svc, uint32_t at, const char *meta);
-/* Whether this site speaks to it: ERR_DENIED, or ERR_UNAVAILABLE while an address of META has never been reached. */
-int named_check (const struct svc *svc, const char *meta, struct err *err);
 /* False: the call is of a metascheduler that this site does not speak to, and was refused. */
 bool named_admits (struct svc *svc, struct rpccall *call);
 

@@ -46,7 +46,8 @@ static const char *named_at (const struct svc *svc, uint32_t at)
     return *shown ? shown : svc->named->at[at];
 }
 
-int named_check (const struct svc *svc, const char *meta, struct err *err)
+/* Whether this site speaks to it: ERR_DENIED, or ERR_UNAVAILABLE while an address of META has never been reached. */
+static int named_check (const struct svc *svc, const char *meta, struct err *err)
 {
     const char *unknown = NULL;
     if (settings_names (svc->settings, meta))
