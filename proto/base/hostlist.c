@@ -120,7 +120,7 @@ static int expand_characters (const char *at, const char *end, struct names *set
         }
         if (high < low || !is_name_char (high))
             return err_set (err, ERR_INVALID, "host list: set %c-%c runs backwards", low, high);
-        for (int c = low; c <= high; c++) {
+        for (int c = (unsigned char)low; c <= high; c++) {
             if (!is_name_char ((char)c))
                 continue;
             int rc = names_add (set, arena_printf (set->arena, "%c", c), err);
