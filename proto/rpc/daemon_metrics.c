@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "proto/base/clock.h"
@@ -19,6 +20,7 @@ struct daemon_metrics {
     struct rpcserver_page at_server;
     struct metrics_door *door;
     time_us started;
+    duration_us spent; /* processor time: on making pages */
 };
 
 static int64_t files_open (void)
@@ -57,6 +59,8 @@ static void process_metrics (const struct daemon_metrics *m, struct metrics_page
                  memory_resident ());
     metrics_one (page, "process_open_fds", METRICS_GAUGE, "Files and connections it has open",
                  files_open ());
+    metrics_one_micro (page, "nui_metrics_cpu_seconds", METRICS_COUNTER,
+                       "Processor time spent on making this page", m->spent);
     metrics_one_micro (page, "process_start_time_seconds", METRICS_GAUGE,
                        "When it began, since 1970", m->started);
 }
@@ -82,12 +86,20 @@ static void common_metrics (const struct daemon_metrics *m, struct metrics_page 
     process_metrics (m, page);
 }
 
+static duration_us processor_time (void)
+{
+    struct timespec t = {0};
+    clock_gettime (CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec * US_PER_S + t.tv_nsec / 1000;
+}
+
 static const char *text_of (void *arg, enum metrics_form form, size_t *len)
 {
     struct daemon_metrics *m = arg;
     struct metrics_page *page = &m->page[form];
     duration_us now = clock_monotonic_us ();
     if (m->made[form] == 0 || now - m->made[form] >= US_PER_S) {
+        duration_us begun = processor_time ();
         strbuf_clear (&page->text);
         page->form = form;
         common_metrics (m, page);
@@ -95,6 +107,7 @@ static const char *text_of (void *arg, enum metrics_form form, size_t *len)
             m->config.ops->metrics (m->config.self, page);
         metrics_end (page);
         m->made[form] = now;
+        m->spent += processor_time () - begun;
     }
     *len = page->text.len;
     return strbuf_text (&page->text);

@@ -1,6 +1,7 @@
 /* What this site tells Prometheus of itself: jobs by state and class, nodes, processors, passes, the resource manager, the
- * bank's outbox and how well estimates hold. It listens: what would have to be walked is counted once in each pass, and
- * svc_metrics, which the daemon's skeleton calls, writes what was counted. No user and no job is named. */
+ * bank's outbox and how well estimates hold. What happens it counts as it hears of it; live jobs and nodes it counts when the
+ * daemon's skeleton makes a page, which is once a second at the most however many ask (tests/bench/daemon has the cost). No
+ * user and no job is named. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,12 +97,6 @@ static void nodes_count (struct svc *svc, struct metrics *m)
     }
 }
 
-static void metrics_count_all (struct svc *svc)
-{
-    jobs_count (svc, svc->metrics);
-    nodes_count (svc, svc->metrics);
-}
-
 static int metrics_open (struct svc *svc, struct err *err)
 {
     svc->metrics = calloc (1, sizeof *svc->metrics);
@@ -122,15 +117,12 @@ static void metrics_close (struct svc *svc)
 static void metrics_pass (struct svc *svc)
 {
     metrics_observe (&svc->metrics->pass, svc->pass_took);
-    metrics_count_all (svc);
 }
 
-/* Also where no pass is made: stopped by schedctl, or because the resource manager says nothing. */
 static void metrics_poll (struct svc *svc)
 {
     if (!svc->rm.ops->fresh || svc->rm.ops->fresh (svc->rm.self))
         svc->metrics->rm_fresh = clock_monotonic_us ();
-    metrics_count_all (svc);
 }
 
 static int metrics_job_ends (struct svc *svc, struct site_job *job, const struct job_end *end,
@@ -264,7 +256,9 @@ static void estimates_write (struct svc *svc, struct metrics_page *page)
 
 void svc_metrics (struct svc *svc, struct metrics_page *page)
 {
-    const struct metrics *m = svc->metrics;
+    struct metrics *m = svc->metrics;
+    jobs_count (svc, m);
+    nodes_count (svc, m);
     jobs_write (svc, page, "nui_jobs", "Live jobs by state and class",
                 offsetof (struct class_jobs, count));
     jobs_write (svc, page, "nui_job_procs", "Their processors",

@@ -6,7 +6,8 @@
  * while jobs are submitted and cancelled all the time, so that passes follow one another. Prints
  * quantiles of both, the passes' own lengths from the daemon's log, and (b) against the bound of
  * 50 ms at the 99th percentile. Between the two, Maui's showq and checkjob on that queue, through the
- * client, against their bounds of 1 s and 50 ms, and what a call waits while the queue is sent. */
+ * client, against their bounds of 1 s and 50 ms, and what a call waits while the queue is sent; and what a scrape of its
+ * metrics a second costs, against 1 % of a core. */
 #include "tests/unit/local_svc/site.h"
 
 #include <sys/wait.h>
@@ -269,6 +270,57 @@ static void admin_commands (struct site *s, const char *waiting)
     printf ("checkjob                     %.1f ms; / 50 ms: %.2f\n", check * 1e3, check / 0.05);
 }
 
+/* The processor time that the daemon has spent on its metrics, as they say; this is a scrape. */
+static double scrape (unsigned port)
+{
+    char line[1024];
+    double used = -1;
+    snprintf (line, sizeof line, "curl -s http://127.0.0.1:%u/metrics", port);
+    FILE *f = popen (line, "r");
+    while (f && fgets (line, sizeof line, f))
+        sscanf (line, "nui_metrics_cpu_seconds_total %lf", &used);
+    if (f)
+        pclose (f);
+    assert_true (used >= 0);
+    return used;
+}
+
+static unsigned metrics_port (struct site *s)
+{
+    char path[128], line[1024];
+    unsigned port = 0;
+    snprintf (path, sizeof path, "%s/log", s->dir);
+    FILE *f = fopen (path, "r");
+    while (f && fgets (line, sizeof line, f)) {
+        const char *at = strstr (line, " metrics listen="), *is = at ? strstr (at, "port=") : NULL;
+        port = is ? (unsigned)atoi (is + 5) : port;
+    }
+    if (f)
+        fclose (f);
+    assert_int_not_equal (port, 0);
+    return port;
+}
+
+static void pause_s (struct site *s, unsigned seconds)
+{
+    struct timeval gap = {.tv_sec = seconds};
+    event_base_loopexit (s->base, &gap);
+    event_base_dispatch (s->base);
+}
+
+static void scrapes (struct site *s, unsigned port)
+{
+    enum { SECONDS = 30 };
+    double begun = scrape (port);
+    for (unsigned i = 0; i < SECONDS; i++) {
+        pause_s (s, 1);
+        scrape (port);
+    }
+    double cost = (scrape (port) - begun) / SECONDS;
+    printf ("a page a second              %.2f ms, %.3f %% of a core; / 1 %%: %.2f\n", cost * 1e3,
+            cost * 100, cost / 0.01);
+}
+
 static bool all_running (struct site *s, void *arg)
 {
     (void)arg;
@@ -279,10 +331,12 @@ static void a_long_queue (void **state)
 {
     struct site *s = *state;
     char config[2048];
-    snprintf (config, sizeof config,
-              "%sRESERVATIONDEPTH[0] %u\nNODECFG[n[00001-%05u]] PROCS=16 MEM=64G\n", policy_text,
-              depth, node_count);
+    snprintf (
+        config, sizeof config,
+        "%sMETRICS 127.0.0.1:0\nRESERVATIONDEPTH[0] %u\nNODECFG[n[00001-%05u]] PROCS=16 MEM=64G\n",
+        policy_text, depth, node_count);
     site_start (s, config);
+    unsigned port = metrics_port (s);
     struct feed fill = {.s = s, .total = RUNNING, .seed = 88172645463325252u};
     feed_run (&fill, "running jobs");
     site_wait (s, all_running, NULL, "the machine is full");
@@ -290,6 +344,7 @@ static void a_long_queue (void **state)
     feed_run (&queue, "queue");
     passes_print (s, "passes while it filled");
     probe (s, "a call, quiet", NULL);
+    scrapes (s, port);
     admin_commands (s, queue.last_id);
     struct feed churn = {.s = s, .waiting = true, .seed = 521288629u};
     passes_print (s, "passes when quiet");
