@@ -68,8 +68,12 @@ static int ask (struct cluster *c, const struct query *q, time_us now, struct ar
         (void)shape_refresh (c, out->shape[r]);
     }
     out->w = (struct wanted){q->req_count, q->req, out->shape, q->licence_count, q->licence};
-    out->tl = q->queue && !q->inside.v ? timeline_of_queue (c, now)
-                                       : timeline_make (c, arena, now, q->queue, q->inside);
+    if (q->queue && !q->inside.v && !q->instead)
+        out->tl = timeline_of_queue (c, now);
+    else if (q->instead)
+        out->tl = timeline_without (c, arena, now, q->queue, q->instead);
+    else
+        out->tl = timeline_make (c, arena, now, q->queue, q->inside);
     out->from = q->from > now ? q->from : now;
     return 0;
 }
@@ -332,7 +336,7 @@ int query_set (struct cluster *c, const struct query_member *member, uint32_t co
     for (; rc == 0 && asked < count; asked += rc == 0)
         rc = ask (c, &member[asked].query, now, arena, &t.asked[asked], err);
     if (rc == 0) {
-        t.tl = timeline_of_queue (c, now < c->now ? c->now : now);
+        t.tl = t.asked[0].tl;
         t.each = c->node_count + 64;
         t.looked = QUERY_SET_WORK / t.each < count ? (uint32_t)(QUERY_SET_WORK / t.each) : count;
         t.looked = t.looked < 2 && count >= 2 ? 2 : t.looked;

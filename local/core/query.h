@@ -18,6 +18,7 @@ struct query {
     time_us until;        /* no start after; TIME_US_MAX: no bound */
     bool queue;           /* leave the idle jobs' reservations alone */
     struct rsv_id inside; /* may use this reservation's resources; 0: none */
+    uint64_t instead; /* of which co-allocation (rsv_spec.whose) it is to come instead; 0: none */
     /* For whom: whose classes, partitions and access policies count, and whom reservations' ACLs may
      * admit; NULL: nobody in particular. */
     const struct who *who;
@@ -54,7 +55,8 @@ int query_intervals (struct cluster *cluster, const struct query *query, time_us
 
 /* Several that start at one common moment, each so long after it. */
 struct query_member {
-    struct query query; /* its from and until are not looked at */
+    struct query
+        query; /* its from and until are not looked at; queue, and instead as the first one's */
     duration_us offset;
 };
 struct query_step {

@@ -78,6 +78,9 @@ static int rsv_check (const struct cluster *c, const struct rsv_spec *spec,
     if (rsv_find (c, spec->id))
         return err_set (err, ERR_EXISTS, "reservation %llu is there already",
                         (unsigned long long)spec->id.v);
+    if (spec->instead && spec->instead == spec->whose)
+        return err_set (err, ERR_INVALID, "reservation %llu is to come instead of itself",
+                        (unsigned long long)spec->id.v);
     if (spec->end <= spec->start)
         return err_set (err, ERR_INVALID, "reservation %llu ends before it starts",
                         (unsigned long long)spec->id.v);

@@ -34,6 +34,9 @@ static inline struct wanted wanted_job (const struct job *job)
  * resources count as free (0: none). */
 struct timeline *timeline_make (struct cluster *c, struct arena *arena, time_us now, bool queue,
                                 struct rsv_id inside);
+/* The same for what is to come instead of that co-allocation (rsv_spec.whose): its parts are not there. */
+struct timeline *timeline_without (struct cluster *c, struct arena *arena, time_us now, bool queue,
+                                   uint64_t whose);
 
 /* Made the timeline as of `now`, of a cluster that is as it was. False: not possible, since something in it
  * changes by itself until then; nothing is changed. */

@@ -109,18 +109,17 @@ static void running_enter (struct timeline *tl, const uint64_t *only)
 /* --- reservations --------------------------------------------------------------------------- */
 
 /* The job that names it takes its place when it starts (job_started). */
-static void rsv_enter (struct timeline *tl, const struct rsv *rsv)
+void rsv_take (struct timeline *tl, const struct rsv_spec *spec, const struct allocation *a,
+               int sign)
 {
     struct cluster *c = tl->c;
-    uint32_t shape[REQS_MAX], access = access_of (c, rsv->spec.who);
-    struct wanted w = {rsv->spec.req_count, rsv->spec.req, shape, rsv->spec.licence_count,
-                       rsv->spec.licence};
+    uint32_t shape[REQS_MAX], access = access_of (c, spec->who);
+    struct wanted w = {spec->req_count, spec->req, shape, spec->licence_count, spec->licence};
 
-    for (uint32_t r = 0; r < rsv->spec.req_count; r++)
-        shape[r] =
-            shape_intern (c, &rsv->spec.req[r], access, rsv->spec.who ? rsv->spec.who->cred : NULL);
-    timeline_take (tl, &w, &rsv->allocation, rsv->spec.start, rsv->spec.end, 1);
-    for (uint32_t r = 0; r < rsv->spec.req_count; r++)
+    for (uint32_t r = 0; r < spec->req_count; r++)
+        shape[r] = shape_intern (c, &spec->req[r], access, spec->who ? spec->who->cred : NULL);
+    timeline_take (tl, &w, a, spec->start, spec->end, sign);
+    for (uint32_t r = 0; r < spec->req_count; r++)
         shape_release (c, shape[r]);
 }
 
@@ -185,19 +184,34 @@ static struct timeline *make (struct cluster *c, struct arena *arena, time_us no
     return tl;
 }
 
-struct timeline *timeline_make (struct cluster *c, struct arena *arena, time_us now, bool queue,
-                                struct rsv_id inside)
+/* All but one reservation, or but the parts of a co-allocation. */
+static struct timeline *make_but (struct cluster *c, struct arena *arena, time_us now, bool queue,
+                                  struct rsv_id inside, uint64_t whose)
 {
     struct timeline *tl = make (c, arena, now, NULL);
 
     for (uint32_t i = 0; i < c->rsv_count; i++) {
-        if (c->rsv[i]->spec.kind != RSV_ADMIN && c->rsv[i]->spec.end > now &&
-            !(inside.v && c->rsv[i]->spec.id.v == inside.v))
-            rsv_enter (tl, c->rsv[i]);
+        const struct rsv_spec *spec = &c->rsv[i]->spec;
+        if (spec->kind != RSV_ADMIN && spec->end > now && !(inside.v && spec->id.v == inside.v) &&
+            !(whose && spec->whose == whose))
+            rsv_take (tl, spec, &c->rsv[i]->allocation, 1);
     }
+    instead_enter (tl, whose);
     if (queue)
         queue_enter (tl);
     return tl;
+}
+
+struct timeline *timeline_make (struct cluster *c, struct arena *arena, time_us now, bool queue,
+                                struct rsv_id inside)
+{
+    return make_but (c, arena, now, queue, inside, 0);
+}
+
+struct timeline *timeline_without (struct cluster *c, struct arena *arena, time_us now, bool queue,
+                                   uint64_t whose)
+{
+    return make_but (c, arena, now, queue, (struct rsv_id){0}, c->sharing ? 0 : whose);
 }
 
 bool timeline_forward (struct timeline *tl, time_us now)
@@ -267,6 +281,7 @@ int timeline_conflict (struct cluster *c, const struct rsv_spec *spec, const str
 
     for (uint32_t r = 0; r < spec->req_count; r++)
         shape[r] = shape_intern (c, &spec->req[r], access, spec->who ? spec->who->cred : NULL);
+    instead_spare (tl, spec, a);
     lacks = timeline_lacks (tl, &w, a, spec->start, spec->end);
     if (lacks == a->count)
         rc = err_set (err, ERR_CONFLICT, "reservation %llu: too few licences in that time",

@@ -210,6 +210,20 @@ uint32_t next_of (const struct timeline *tl, const struct shape *s, const uint64
 /* The first node from n on that could take a task of the shape at `start`; node_count: none. */
 uint32_t next_node (const struct timeline *tl, const struct shape *s, time_us start, uint32_t n);
 
+/* --- timeline_make.c ---------------------------------------------------------------------- */
+
+/* A reservation's place, taken or (sign -1) given back. */
+void rsv_take (struct timeline *tl, const struct rsv_spec *spec, const struct allocation *a,
+               int sign);
+
+/* --- instead.c ---------------------------------------------------------------------------- */
+
+/* All reservations are entered: those that come instead of others take only what these leave. without: of those
+ * that come instead of that co-allocation nothing is spared, since it is not there. */
+void instead_enter (struct timeline *tl, uint64_t without);
+/* The same for one that is to be made, for as long as this timeline is looked at. */
+void instead_spare (struct timeline *tl, const struct rsv_spec *spec, const struct allocation *a);
+
 /* --- changes.c ---------------------------------------------------------------------------- */
 
 /* What fits at the first of the possible starts, and is it ever more or less? */

@@ -284,6 +284,9 @@ struct rsv_spec {
     const struct who *who; /* copied */
     uint32_t licence_count;
     const struct licence *licence; /* copied */
+    /* COURTESY and FIRM: which co-allocation it is a part of, and of which it comes instead: only one of the two
+     * is ever used (instead.c). 0: none */
+    uint64_t whose, instead;
     /* ADMIN */
     uint32_t flags; /* enum rsv_flag */
     uint32_t acl_count;

@@ -15,7 +15,12 @@
 #include "proto/base/text.h"
 #include "proto/store/outbox.h"
 
-static const char *const schema_steps[] = {local_schema, NULL};
+static const char *const schema_steps[] = {
+    local_schema,
+    "ALTER TABLE part ADD COLUMN replaces BLOB NOT NULL"
+    " DEFAULT x'00000000000000000000000000000000';",
+    NULL,
+};
 
 int local_store_open (const char *path, struct local_store **out, struct err *err)
 {
@@ -334,6 +339,7 @@ static const struct row_column part_columns[] = {
     ROW_AS (struct store_part, lease_end_boottime, "lease_end_boottime_us", 0),
     ROW (struct store_part, boot_id, 0),
     ROW (struct store_part, start_accepted, 0),
+    ROW (struct store_part, replaces, 0),
     ROW_DATA (struct store_part, answer, answer_len, "answer", 0),
     ROW_DATA (struct store_part, start, start_len, "start", 0),
 };

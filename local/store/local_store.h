@@ -116,7 +116,9 @@ struct store_part {
     duration_us lease_end_boottime; /* on CLOCK_BOOTTIME of boot_id */
     char boot_id[40];
     bool start_accepted;
-    void *answer; /* packed PrepareReply; NULL while preparing */
+    uint8_t
+        replaces[STORE_TRANSACTION_LEN]; /* of the parts that it comes instead of; zeros: none */
+    void *answer;                        /* packed PrepareReply; NULL while preparing */
     size_t answer_len;
     void *start; /* packed StartRequest once accepted */
     size_t start_len;

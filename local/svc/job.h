@@ -70,8 +70,9 @@ struct site_part {
     struct event *timer; /* lease end; after COMMIT: no-show; while preparing: bank patience */
     struct rpccall *waiter[PART_WAITERS_MAX]; /* PREPAREs without an answer yet */
     uint32_t waiter_count;
-    bool rsv;          /* the core has its reservation */
-    UT_hash_handle hh; /* by rec.job */
+    bool rsv;                /* the core has its reservation */
+    uint64_t whose, instead; /* as the core has them (rsv_spec), coalloc/instead.c */
+    UT_hash_handle hh;       /* by rec.job */
 };
 
 /* A job as the store has it becomes a live one, waiting or running; the resource manager is not asked.
@@ -88,6 +89,10 @@ struct site_part *svc_part_add (struct svc *svc, const struct store_part *rec,
 void svc_part_forget (struct svc *svc, struct site_part *part);
 /* How long a part occupies its nodes: its limit and the time a late START may take. */
 duration_us svc_part_duration (const struct svc *svc, duration_us walltime);
+/* Of the co-allocation `transaction`, which this metascheduler may speak for and whose parts here are all firm: its number in
+ * the core (site_part.whose); 0: there is none, or not for this job (grid_job_id NULL: not looked at). */
+uint64_t instead_of (struct svc *svc, const char *caller, const ProtobufCBinaryData *transaction,
+                     const char *grid_job_id);
 /* Was this very job signed as what is kept under that number? */
 int svc_job_signed (struct svc *svc, uint64_t number, const Nui__Common__V1__Envelope *envelope,
                     bool *same_out, struct err *err);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "meta/place/survey.h"
 #include "meta/job/check.h"
@@ -186,6 +187,7 @@ const struct metad_part group_part = {
     .job_saved = group_job_saved,
     .job_loaded = group_job_loaded,
     .job_freed = group_job_freed,
+    .job_unlisted = slide_unlist,
 };
 
 /* ---- the step */
@@ -284,6 +286,7 @@ static void step_perform (struct gridjob *job, struct coalloc_record *record, du
     uint64_t number = job->number;
     duration_us *wake = record == job->slide ? &job->slide_wake_mono : &job->wake_mono;
     *wake = record->phase == COALLOC_ENDED || actions->wake == INT64_MAX ? 0 : now + actions->wake;
+    slide_list (job);
     timer_set (job);
     if (record->phase != COALLOC_ENDED)
         group_perform (job, record, actions);
@@ -376,6 +379,14 @@ static void group_begin (struct gridjob *job)
 bool group_may_wait (const struct gridjob *job)
 {
     return job->record->phase == COALLOC_NEW || job->record->phase == COALLOC_BACKOFF;
+}
+
+void group_room (struct metad *metad, const struct site *site)
+{
+    struct gridjob *job, *next;
+    DL_FOREACH_SAFE2 (metad->firm, job, next, firm_next)
+    if (!job->reloaded && slide_hear (job, site))
+        timer_set (job);
 }
 
 /* One event for the second record. Whether the job is still the same then. */

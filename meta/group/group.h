@@ -16,5 +16,7 @@ void group_cancel (struct gridjob *job, const char *who);
 /* The site's word on part p; part[p].info is already the new one. Steps the record once the report
  * is durable. */
 void group_heard (struct gridjob *job, uint32_t p);
+/* More is free at the site than when it reported before: those with a component there may come forward. */
+void group_room (struct metad *metad, const struct site *site);
 
 #endif

@@ -288,6 +288,8 @@ static void prepare_send (struct gridjob *job, const struct coalloc_record *reco
     request.slot_start_us = record->slot_start + record->part[action->part].offset;
     request.lease_us = job->metad->config->policy.lease;
     request.contact_us = job->contact_us;
+    if (record == job->slide) /* a try of it is over before the two change places */
+        request.replaces = (ProtobufCBinaryData){16, job->record->transaction};
     request.shape = record->part[action->part].shape;
     request.start_token_hash = (ProtobufCBinaryData){sizeof hash, hash};
     request.grid_licences = gridlicence_named (job->metad, job->job->components[action->part],
@@ -473,9 +475,10 @@ static void query_perform (struct gridjob *job, const struct coalloc_record *rec
     for (uint32_t i = 0; i < all; i++)
         if (coalloc_seeks (record, pair[i].part))
             pair[count++] = pair[i];
-    survey_start (job->metad, job->envelope, job->job, pair, count,
-                  record->tries < WAVE_MAX ? record->tries : WAVE_MAX, survey_done,
-                  call_new (job, record, &action));
+    survey_start_instead (job->metad, job->envelope, job->job, pair, count,
+                          record->tries < WAVE_MAX ? record->tries : WAVE_MAX,
+                          record == job->slide ? job->record->transaction : NULL, survey_done,
+                          call_new (job, record, &action));
     arena_destroy (arena);
 }
 

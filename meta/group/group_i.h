@@ -19,6 +19,11 @@ void group_reason (struct coalloc_reason *out,
 
 /* How long until it is to be tried; INT64_MAX: not now. */
 duration_us slide_due (struct gridjob *job);
+/* After a step, and before the job goes away: who waits for its moment is in metad->firm. */
+void slide_list (struct gridjob *job);
+void slide_unlist (struct gridjob *job);
+/* That site has room: an earlier slot is to be looked for soon. False: it would make no difference. */
+bool slide_hear (struct gridjob *job, const struct site *site);
 /* The second record, to be begun; false: no earlier moment would be worth it. */
 bool slide_prepare (struct gridjob *job);
 /* After a step of either record, before it is saved: forgets a second one that holds nothing, and lets

@@ -119,6 +119,7 @@ struct metad {
     struct link *bank;
     struct gridjob *jobs;      /* live ones and those being watched, by number */
     struct gridjob *licensed;  /* gridlicence.c: those of them that ask for licences */
+    struct gridjob *firm;      /* slide.c: co-allocated ones that wait for their moment */
     struct awaited *awaited;   /* waits.c: jobs that others wait for */
     struct array *arrays;      /* arrays.c: hash by number */
     struct arraybody *bodies;  /* arraybody.c: hash by the array's number */

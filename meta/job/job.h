@@ -123,6 +123,9 @@ struct gridjob {
     struct coalloc_record *record;
     struct coalloc_record *slide; /* slide.h; may be NULL */
     bool slide_stored;            /* one is on disk */
+    bool firm_listed;             /* waits for its moment: in metad->firm */
+    struct gridjob *firm_prev, *firm_next;
+    duration_us slid_mono; /* when an earlier slot was last asked for; 0: not yet. Not durable */
     struct jobpart *part;
     uint32_t part_count;
     bool licensed; /* asks for licences, of the grid or of a site: in metad->licensed */

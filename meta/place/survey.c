@@ -373,6 +373,7 @@ static void query_ask (struct survey *survey, uint32_t index)
     request.component = component->name;
     request.shape = offer->shape;
     request.depends_met = true; /* when it is placed they have happened */
+    request.replaces = survey_replaces (survey);
     request.window_begin_us = least > now ? least : now;
     request.window_end_us = request.window_begin_us + survey->metad->config->horizon;
     struct arena *arena = component->n_licences ? arena_create (0) : NULL;
@@ -494,9 +495,24 @@ static void messages_copy (struct survey *survey, const EnvelopeMessage *envelop
         abort ();
 }
 
+ProtobufCBinaryData survey_replaces (const struct survey *survey)
+{
+    static const uint8_t none[sizeof survey->replaces];
+    bool some = memcmp (survey->replaces, none, sizeof none) != 0;
+    return (ProtobufCBinaryData){some ? sizeof none : 0, (uint8_t *)survey->replaces};
+}
+
 void survey_start (struct metad *metad, const EnvelopeMessage *envelope, const JobMessage *job,
                    const struct survey_pair *pair, uint32_t pair_count, uint32_t wave,
                    void (*done) (void *arg, struct survey *survey), void *arg)
+{
+    survey_start_instead (metad, envelope, job, pair, pair_count, wave, NULL, done, arg);
+}
+
+void survey_start_instead (struct metad *metad, const EnvelopeMessage *envelope,
+                           const JobMessage *job, const struct survey_pair *pair,
+                           uint32_t pair_count, uint32_t wave, const uint8_t replaces[16],
+                           void (*done) (void *arg, struct survey *survey), void *arg)
 {
     struct survey *survey = calloc (1, sizeof *survey);
     if (!survey || !(survey->rest = malloc ((pair_count + 1u) * sizeof *survey->rest)))
@@ -511,6 +527,8 @@ void survey_start (struct metad *metad, const EnvelopeMessage *envelope, const J
         memcpy (survey->rest, pair, pair_count * sizeof *pair);
     survey->rest_count = pair_count;
     survey->wave = wave;
+    if (replaces)
+        memcpy (survey->replaces, replaces, sizeof survey->replaces);
     if (!wave_ask (survey)) {
         struct timeval now = {0, 0};
         event_base_once (metad->base, -1, EV_TIMEOUT, nobody_to_ask, survey, &now);

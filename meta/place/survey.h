@@ -58,6 +58,7 @@ struct survey {
     JobMessage *job;           /* copy */
     uint32_t outstanding;      /* Queries */
     uint32_t quoting;          /* Quotes under way */
+    uint8_t replaces[16];      /* the transaction that it is to come instead of; zeros: none */
     uint64_t asker;            /* number of the job that it is for; 0: none yet */
     void (*done) (void *arg, struct survey *survey);
     void *arg;
@@ -88,6 +89,14 @@ static_assert ((int)COALLOC_PARTS_MAX <= (int)SURVEY_QUOTE_ITEMS_MAX,
 void survey_start (struct metad *metad, const EnvelopeMessage *envelope, const JobMessage *job,
                    const struct survey_pair *pair, uint32_t pair_count, uint32_t wave,
                    void (*done) (void *arg, struct survey *survey), void *arg);
+/* The same of a co-allocated job that is firm with that transaction, and would come instead of it: what it has is not in
+ * its way. */
+void survey_start_instead (struct metad *metad, const EnvelopeMessage *envelope,
+                           const JobMessage *job, const struct survey_pair *pair,
+                           uint32_t pair_count, uint32_t wave, const uint8_t replaces[16],
+                           void (*done) (void *arg, struct survey *survey), void *arg);
+/* What a QUERY says of that. */
+ProtobufCBinaryData survey_replaces (const struct survey *survey);
 void survey_destroy (struct survey *survey); /* NULL is a no-op */
 /* Some site that was asked can run some part, or has not answered. */
 bool survey_may_run (const struct survey *survey);

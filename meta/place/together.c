@@ -159,6 +159,7 @@ static void set_ask (struct survey *survey, uint32_t index)
     request.component = first->name;
     request.shape = set->shape[0];
     request.depends_met = true;
+    request.replaces = survey_replaces (survey);
     request.window_begin_us = set->from + first->offset_us;
     request.window_end_us = clock_now_us () + survey->metad->config->horizon;
     request.grid_licences = licences_of (survey, set, arena, &request.n_grid_licences);

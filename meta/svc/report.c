@@ -279,6 +279,7 @@ void on_report (void *self, struct rpccall *call, const ProtobufCMessage *messag
         log_event (metad->log, LOG_LEVEL_INFO, "site", "up", "site=%s server=%s", site->name,
                    came->server);
     SiteReport *report = (SiteReport *)rpccall_take (call);
+    bool room = !site->report || report->procs_free > site->report->procs_free;
     report_keep (site, report);
     clock_keep (metad, site, report->now_us > 0 ? report->now_us - site->reported_us : 0);
     metad->reports++;
@@ -297,6 +298,8 @@ void on_report (void *self, struct rpccall *call, const ProtobufCMessage *messag
         reply.events_acked = acked;
         reply.metascheduler = (char *)tlsid_self (metad->id)->name;
         rpccall_reply (call, &reply.base);
+        if (room)
+            group_room (metad, site);
     } else {
         for (uint32_t i = 0; i < r.touched_count; i++)
             job_reload (metad, r.touched[i].number);

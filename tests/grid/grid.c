@@ -298,6 +298,7 @@ void grid_heal (void)
 {
     sim.loss_percent = sim.slow_percent = 0;
     memset (sim.cut, 0, sizeof sim.cut);
+    sim.silenced = NULL;
     for (uint32_t i = 0; i < sim.machine_count; i++) {
         struct machine *machine = &sim.machine[i];
         machine->disk_full = machine->held_down = false;

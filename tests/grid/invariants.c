@@ -212,6 +212,38 @@ static void promised_twice (const struct svc *svc, const struct site_job *job, c
               used, svc->site, job->rec.number, who);
 }
 
+/* What parts of that transaction, or those that come instead of it, have on the node at `at`. */
+static uint32_t tasks_of (const struct svc *svc, const uint8_t *transaction, bool instead,
+                          time_us at, const char *host, size_t len)
+{
+    uint32_t tasks = 0;
+    time_us from, to;
+    for (const struct site_job *o = svc->jobs; o; o = o->hh.next)
+        if (o->part && span_of (o, &from, &to) && from <= at && at + launch_slack < to &&
+            memcmp (instead ? o->part->rec.replaces : o->part->rec.transaction, transaction, 16) ==
+                0)
+            tasks += tasks_on (o->rec.placement, host, len);
+    return tasks;
+}
+
+/* Of a group's place and the one that it is to have instead only one is used: together they have what the larger has. */
+static uint32_t tasks_shared (const struct svc *svc, time_us at, const char *host, size_t len)
+{
+    uint32_t shared = 0;
+    for (const struct site_part *part = svc->parts; part; part = part->hh.next) {
+        const struct site_part *first = svc->parts;
+        while (memcmp (first->rec.transaction, part->rec.transaction, 16) != 0)
+            first = first->hh.next;
+        if (first != part)
+            continue; /* of each transaction once */
+        uint32_t old = tasks_of (svc, part->rec.transaction, false, at, host, len);
+        uint32_t fresh = tasks_of (svc, part->rec.transaction, true, at, host, len);
+        shared += old < fresh ? old : fresh;
+        coverage_add ("total places over a place", old && fresh);
+    }
+    return shared;
+}
+
 /* (v): at the moment at which one begins, all that overlap it for longer than a launch may take fit
  * each of its nodes. */
 static void nodes_check (const struct svc *svc, const struct site_job *job)
@@ -227,6 +259,8 @@ static void nodes_check (const struct svc *svc, const struct site_job *job)
             if (span_of (o, &other_from, &other_to) && other_from <= from &&
                 from + launch_slack < other_to)
                 used += tasks_on (o->rec.placement, at, len);
+        if (used > GRID_NODE_PROCS)
+            used -= tasks_shared (svc, from, at, len);
         if (used > GRID_NODE_PROCS)
             promised_twice (svc, job, at, len, used);
     }

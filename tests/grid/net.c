@@ -77,7 +77,8 @@ static bool is_lost (const struct machine *from, const struct machine *to, const
                      const char *what)
 {
     bool cut = sim.cut[machine_index (from)][machine_index (to)];
-    if (!cut && !sim_chance (sim.loss_percent))
+    bool silenced = !*what && sim.silenced && strcmp (sim.silenced, method) == 0;
+    if (!cut && !silenced && !sim_chance (sim.loss_percent))
         return false;
     coverage_count ("%s %s%s", cut ? "cut" : "lost", method, what);
     sim.lost++;

@@ -100,6 +100,41 @@ void slide (void (*strike) (struct machine *server), const char *server, const c
     CHECK (!strike || hit.struck, "nobody died");
 }
 
+static bool both_launched (void *arg)
+{
+    return grid_launches (*(uint32_t *)arg) == 2;
+}
+
+void come_forward (void (*strike) (struct machine *server), const char *server, const char *method,
+                   duration_us within)
+{
+    static const char *const site[] = {"alpha", "beta"};
+    struct grid_ask ask = scenario_pair;
+    uint32_t filler[2];
+    for (int s = 0; s < 2; s++) {
+        struct grid_ask full = {.parts = 1, .tasks = {4}, .sites = {site[s]}, .walltime = 70 * SEC};
+        filler[s] = grid_submit ("meta1", &full);
+        ask.tasks[s] = 4;
+    }
+    sim.shortest = 60 * SEC;
+    ask.walltime = 100 * SEC;
+    for (int s = 0; s < 2; s++)
+        CHECK (grid_until (launched, &filler[s], 60 * SEC), "%s is not full", site[s]);
+    uint32_t job = grid_submit ("meta1", &ask);
+    CHECK (grid_until (both_firm, NULL, 60 * SEC), "nothing is firm");
+    if (strike)
+        strike_at (server, method, 0, strike);
+    grid_cancel (filler[0]);
+    grid_cancel (filler[1]);
+    time_us begun = sim.now;
+    CHECK (grid_until (both_launched, &job, within), "it waits beside two idle machines");
+    sim.silenced = NULL;
+    TRACE ("begins after %.1f s", (double)(sim.now - begun) / SEC);
+    expect (job, COMPLETED);
+    CHECK (grid_launches (job) == 2, "%u components were launched", grid_launches (job));
+    CHECK (!strike || hit.struck, "nobody died");
+}
+
 static struct {
     const char *server, *method;
     void (*strike) (struct machine *server);

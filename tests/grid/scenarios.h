@@ -35,6 +35,10 @@ bool launched (void *arg);
 
 void expect_over (uint32_t job, duration_us limit);
 void expect (uint32_t job, Nui__Meta__V1__GridJobState state);
+/* Two sites are full until a minute from now by limits, and the group, which needs all of both for longer than that, has its
+ * place after it. What runs there ends soon: the group has to begin at once, although the new place lies over its own. */
+void come_forward (void (*strike) (struct machine *server), const char *server, const char *method,
+                   duration_us within);
 /* alpha is full for ten minutes by its limit, and frees up once the group has its place after that: it has
  * to be through long before. */
 void slide (void (*strike) (struct machine *server), const char *server, const char *method,

@@ -400,6 +400,28 @@ static void group_loses_coordinator_changing_places (void)
     meta1_is_lost_in_a_slide ("alpha", "Release");
 }
 
+/* The same with the old place in the way at both sites: whoever takes the job over finds one of the two, whole. */
+static void meta1_is_lost_coming_forward (const char *server, const char *method)
+{
+    sim_run (sim.now + 10 * SEC);
+    come_forward (meta1_is_lost, server, method, 80 * SEC);
+}
+
+static void group_loses_coordinator_preparing_over_its_place (void)
+{
+    meta1_is_lost_coming_forward ("beta", "Prepare");
+}
+
+static void group_loses_coordinator_committing_over_its_place (void)
+{
+    meta1_is_lost_coming_forward ("alpha", "Commit");
+}
+
+static void group_loses_coordinator_changing_over_its_place (void)
+{
+    meta1_is_lost_coming_forward ("alpha", "Release");
+}
+
 static void cut_off_from_the_group (const char *site)
 {
     cut_between ("meta1", site);
@@ -505,5 +527,11 @@ const struct scenario scenarios_group[] = {
     {"group_of_five_does_not_know_of_an_end", group_of_five_does_not_know_of_an_end,
      &group_of_five},
     {"group_tells_who_was_away", group_tells_who_was_away, &group},
+    {"group_loses_coordinator_preparing_over_its_place",
+     group_loses_coordinator_preparing_over_its_place, &group},
+    {"group_loses_coordinator_committing_over_its_place",
+     group_loses_coordinator_committing_over_its_place, &group},
+    {"group_loses_coordinator_changing_over_its_place",
+     group_loses_coordinator_changing_over_its_place, &group},
     {NULL, NULL, NULL},
 };

@@ -22,6 +22,12 @@ static void server_cut_off (struct machine *server)
     sim.cut[machine_index (server)][machine_index (meta)] = true;
 }
 
+static void release_is_lost (struct machine *server)
+{
+    (void)server;
+    sim.silenced = "Release";
+}
+
 static struct {
     time_us asked, committed;
     uint32_t commits;
@@ -391,6 +397,45 @@ static void site_dies_in_a_slide (void)
     slide (server_dies, "beta", "Commit", 0);
 }
 
+/* The old place lies in the way of the new one at both sites. */
+static void group_comes_forward_over_its_place (void)
+{
+    come_forward (NULL, NULL, NULL, 12 * SEC);
+    CHECK (grid_replies ("alpha", "Prepare") == 2 && grid_replies ("beta", "Prepare") == 2,
+           "it took more than one try");
+}
+
+static void coordinator_dies_preparing_over_its_place (void)
+{
+    come_forward (meta_dies, "beta", "Prepare", 60 * SEC);
+}
+
+static void coordinator_dies_committing_over_its_place (void)
+{
+    come_forward (meta_dies_later, "alpha", "Commit", 60 * SEC);
+}
+
+static void coordinator_dies_changing_over_its_place (void)
+{
+    come_forward (meta_dies, "alpha", "Release", 60 * SEC);
+}
+
+static void site_dies_preparing_over_its_place (void)
+{
+    come_forward (server_dies, "beta", "Prepare", 60 * SEC);
+}
+
+static void site_dies_committing_over_its_place (void)
+{
+    come_forward (server_dies, "beta", "Commit", 60 * SEC);
+}
+
+/* It is told to start before it has heard that the old place is given up. */
+static void starts_before_the_old_place_is_given_up (void)
+{
+    come_forward (release_is_lost, "alpha", "Commit", 12 * SEC);
+}
+
 /* ---- sites that are lost */
 
 static void cut_off (const char *site)
@@ -660,5 +705,14 @@ const struct scenario scenarios_one[] = {
     {"parts_fill_the_gaps", parts_fill_the_gaps, &gaps},
     {"waits_for_a_common_slot", waits_for_a_common_slot, &short_sighted},
     {"sites_are_asked_three_times", sites_are_asked_three_times, &three},
+    {"group_comes_forward_over_its_place", group_comes_forward_over_its_place, &three},
+    {"coordinator_dies_preparing_over_its_place", coordinator_dies_preparing_over_its_place,
+     &three},
+    {"coordinator_dies_committing_over_its_place", coordinator_dies_committing_over_its_place,
+     &three},
+    {"coordinator_dies_changing_over_its_place", coordinator_dies_changing_over_its_place, &three},
+    {"site_dies_preparing_over_its_place", site_dies_preparing_over_its_place, &three},
+    {"site_dies_committing_over_its_place", site_dies_committing_over_its_place, &three},
+    {"starts_before_the_old_place_is_given_up", starts_before_the_old_place_is_given_up, &three},
     {NULL, NULL, NULL},
 };

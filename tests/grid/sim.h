@@ -101,6 +101,7 @@ struct sim {
     uint32_t loss_percent, twice_percent, slow_percent;
     duration_us latency; /* of each message; 0: as chance has it */
     bool cut[MACHINES_MAX][MACHINES_MAX];
+    const char *silenced; /* all requests of this method are lost; NULL: of none */
     bool overruns;        /* some jobs would run past their limits */
     duration_us shortest; /* no job ends by itself before it has run so long */
     uint64_t messages, lost, repeated, timeouts;

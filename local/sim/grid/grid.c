@@ -70,6 +70,10 @@ static const struct conf_param params[] = {
      .min = 0,
      .max = 1000000,
      .initial = "0.20"},
+    {.name = "SLIDE",
+     .type = CONF_BOOL,
+     .offset = offsetof (struct grid, slide),
+     .initial = "TRUE"},
     {.name = NULL},
 };
 
@@ -337,6 +341,7 @@ int grid_run (const struct grid *grid, enum grid_kind kind, double share,
                                   .place = kind == GRID_PLACED || kind == GRID_MOVED,
                                   .move = kind == GRID_MOVED,
                                   .moves = grid->moves,
+                                  .slide = grid->slide,
                                   .coallocate = kind == GRID_SHARED ? share : 0,
                                   .seed = seed,
                                   .self = self,

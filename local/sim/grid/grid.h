@@ -31,6 +31,7 @@ struct grid {
     uint32_t site_count;
     const char *pool_config;
     struct choose_move_policy moves;
+    bool slide;
     struct gridsim_job *job; /* all, by submission */
     uint64_t count;
     uint64_t left_out; /* submitted after the shortest log ended */

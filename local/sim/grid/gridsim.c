@@ -39,6 +39,7 @@ struct site {
     uint64_t cap, given, taken;
     struct estimator *estimator;
     bool changed;      /* since it was last looked at for moves */
+    bool ended;        /* something ended there in this moment */
     uint64_t promised; /* processors of halves that wait for their moment */
 };
 
@@ -52,6 +53,8 @@ struct half {
 
 struct group { /* a co-allocated job, from its promise to its end */
     uint64_t job;
+    uint64_t whose,
+        instead; /* its number in the cores, and of the slot that it comes instead of; 0: none */
     time_us start;
     uint32_t ended;
     struct half half[GRIDSIM_PARTS];
@@ -140,6 +143,7 @@ static void source_ended (void *self, uint64_t index, time_us now)
     estimator_ended (site->estimator, &known,
                      run < site->slot[index].limit ? run : site->slot[index].limit);
     site->run->result[job].end = now;
+    site->ended = true;
     if (site->run->group[job])
         half_ended (site, site->run->group[job], site->owner[index] % GRIDSIM_PARTS, now);
     else
@@ -417,21 +421,24 @@ static bool chosen (const struct run *run, uint64_t index)
     return rng_unit (&rng) < run->setup->coallocate;
 }
 
-static struct query half_query (const struct run *run, const struct engine_job *what)
+/* What the group has already is not in its way. */
+static struct query half_query (const struct run *run, const struct group *group,
+                                const struct engine_job *what)
 {
     return (struct query){.req_count = 1,
                           .req = what->req,
                           .duration = what->limit,
                           .from = run->now,
                           .until = run->now + HORIZON,
+                          .instead = group->instead,
                           .queue = true};
 }
 
 /* QUERY: in which intervals could this half start at that site? */
-static int half_offer (struct run *run, const struct engine_job *what, uint32_t part, uint32_t site,
-                       struct choose_offer *offer, struct err *err)
+static int half_offer (struct run *run, const struct group *group, const struct engine_job *what,
+                       uint32_t part, uint32_t site, struct choose_offer *offer, struct err *err)
 {
-    struct query query = half_query (run, what);
+    struct query query = half_query (run, group, what);
     struct interval *interval;
     uint32_t count;
     int rc = query_intervals (engine_cluster (run->site[site].engine), &query, run->now,
@@ -450,15 +457,19 @@ static int half_offer (struct run *run, const struct engine_job *what, uint32_t 
     return 0;
 }
 
-/* The first half at home, the other at any other site: the earliest common start. */
-static int group_choose (struct run *run, struct group *group, bool *found_out, struct err *err)
+/* The first half at home, the other at any other site: the earliest common start, not after not_after (0: any). */
+static int group_choose (struct run *run, struct group *group, time_us not_after, bool *found_out,
+                         struct err *err)
 {
     const struct gridsim_job *job = &run->setup->job[group->job];
     struct choose_part part[GRIDSIM_PARTS] = {{.name = "first", .walltime = job->job->limit},
                                               {.name = "second", .walltime = job->job->limit}};
     struct choose_offer offer[GRIDSIM_PARTS * GRIDSIM_SITES_MAX];
-    struct choose_problem problem = {
-        .part = part, .part_count = GRIDSIM_PARTS, .offer = offer, .now = run->now};
+    struct choose_problem problem = {.part = part,
+                                     .part_count = GRIDSIM_PARTS,
+                                     .offer = offer,
+                                     .now = run->now,
+                                     .not_after = not_after};
     struct choose_result choice;
     struct err none = {0};
     int rc = 0;
@@ -469,7 +480,7 @@ static int group_choose (struct run *run, struct group *group, bool *found_out, 
         if (!may_run (run, job, s, half->procs) || !has_room (&run->site[s]))
             continue;
         struct engine_job what = job_for (run, job, s, &half->req, half->procs);
-        rc = half_offer (run, &what, p, s, &offer[problem.offer_count++], err);
+        rc = half_offer (run, group, &what, p, s, &offer[problem.offer_count++], err);
     }
     if (rc)
         return rc;
@@ -477,18 +488,19 @@ static int group_choose (struct run *run, struct group *group, bool *found_out, 
         problem.offer_count >= GRIDSIM_PARTS && choose_group (&problem, &choice, &none) == 0;
     for (uint32_t p = 0; p < GRIDSIM_PARTS && *found_out; p++)
         group->half[p].site = offer[choice.offer[p]].site;
-    group->start = *found_out ? choice.start : TIME_US_NONE;
+    if (*found_out)
+        group->start = choice.start;
     return 0;
 }
 
-/* PREPARE and COMMIT of one half. */
+/* PREPARE and COMMIT of one half; of one that comes forward beside, and over, what it has. */
 static int half_reserve (struct run *run, struct group *group, uint32_t part, struct err *err)
 {
     struct half *half = &group->half[part];
     const struct gridsim_job *job = &run->setup->job[group->job];
     struct cluster *cluster = engine_cluster (run->site[half->site].engine);
     struct engine_job what = job_for (run, job, half->site, &half->req, half->procs);
-    struct query query = half_query (run, &what);
+    struct query query = half_query (run, group, &what);
     struct who who = {.walltime = what.limit, .procs = what.procs, .attrs = JOBATTR_COALLOCATED};
     struct slot slot;
     bool granted;
@@ -499,9 +511,11 @@ static int half_reserve (struct run *run, struct group *group, uint32_t part, st
     if (!granted)
         return err_set (err, ERR_INTERNAL, "site %s refuses a start that it offered",
                         run->setup->site[half->site].name);
-    half->rsv = (struct rsv_id){++run->rsv};
+    struct rsv_id id = {++run->rsv};
     memcpy (who.cred, what.cred, sizeof who.cred);
-    struct rsv_spec spec = {.id = half->rsv,
+    struct rsv_spec spec = {.id = id,
+                            .whose = group->whose,
+                            .instead = group->instead,
                             .kind = RSV_COURTESY,
                             .start = group->start,
                             .end = group->start + what.limit,
@@ -509,7 +523,8 @@ static int half_reserve (struct run *run, struct group *group, uint32_t part, st
                             .req = &half->req,
                             .who = &who};
     rc = cluster_rsv_create (cluster, &spec, &slot.allocation, run->now, err);
-    return rc ? rc : cluster_rsv_commit (cluster, half->rsv, run->now, err);
+    half->rsv = id;
+    return rc ? rc : cluster_rsv_commit (cluster, id, run->now, err);
 }
 
 static void promise_add (struct run *run, struct group *group)
@@ -538,7 +553,7 @@ static int coallocate (struct run *run, uint64_t index, bool *taken_out, struct 
         half->req = job->job->req;
         half->req.tasks = half->procs;
     }
-    int rc = group_choose (run, group, taken_out, err);
+    int rc = group_choose (run, group, 0, taken_out, err);
     if (rc || !*taken_out) {
         run->summary->no_slot += rc == 0;
         free (group);
@@ -548,9 +563,70 @@ static int coallocate (struct run *run, uint64_t index, bool *taken_out, struct 
     run->result[index].coallocated = true;
     run->result[index].site = job->home;
     run->summary->coallocated++;
+    group->whose = run->rsv + 1; /* its first reservation's */
     for (uint32_t p = 0; p < GRIDSIM_PARTS && !rc; p++)
         rc = half_reserve (run, group, p, err);
     promise_add (run, group);
+    return rc;
+}
+
+/* The latest moment that is worth the change, as nui-meta has it (meta/group/slide.c); 0: none. */
+static time_us slide_latest (const struct run *run, const struct group *group)
+{
+    const struct choose_move_policy *moves = &run->setup->moves;
+    duration_us wait = group->start - run->now, gain = wait / 1000000 * moves->share_ppm;
+    if (gain < moves->gain / 6)
+        gain = moves->gain / 6;
+    if (gain > moves->gain)
+        gain = moves->gain;
+    return wait > gain ? group->start - gain : 0;
+}
+
+/* An earlier slot for a group, also where it lies over the one that it has. */
+static int slide_one (struct run *run, uint64_t place, struct err *err)
+{
+    struct group *group = run->promise[place], old = *group;
+    time_us latest = slide_latest (run, group);
+    bool found = false;
+    group->instead = old.whose;
+    int rc = latest ? group_choose (run, group, latest, &found, err) : 0;
+    if (rc || !found)
+        return rc;
+    group->whose = run->rsv + 1;
+    for (uint32_t p = 0; p < GRIDSIM_PARTS && !rc; p++) {
+        struct half *half = &group->half[p];
+        rc = half_reserve (run, group, p, err);
+        if (!rc)
+            rc = cluster_rsv_release (engine_cluster (run->site[old.half[p].site].engine),
+                                      old.half[p].rsv, run->now, err);
+        run->site[old.half[p].site].promised -= half->procs;
+    }
+    memmove (run->promise + place, run->promise + place + 1,
+             (--run->promise_count - place) * sizeof (struct group *));
+    promise_add (run, group);
+    run->summary->moved += run->result[group->job].moves++ == 0;
+    for (uint32_t p = 0; p < GRIDSIM_PARTS && !rc; p++) /* what it gave up others may have */
+        rc = engine_turn (run->site[old.half[p].site].engine, run->now, err);
+    return rc;
+}
+
+static bool slide_may (const struct run *run, const struct group *group)
+{
+    bool ended = false;
+    for (uint32_t p = 0; p < GRIDSIM_PARTS; p++)
+        ended = ended || run->site[group->half[p].site].ended;
+    return ended;
+}
+
+/* Where something has ended those who wait for their moment look for an earlier one, the next one first. */
+static int slides (struct run *run, struct err *err)
+{
+    int rc = 0;
+    for (uint64_t i = run->promise_count; i-- > 0 && !rc;)
+        if (slide_may (run, run->promise[i]))
+            rc = slide_one (run, i, err);
+    for (uint32_t s = 0; s < run->setup->site_count; s++)
+        run->site[s].ended = false;
     return rc;
 }
 
@@ -627,6 +703,8 @@ static int moment (struct run *run, uint64_t *next, struct err *err)
         rc = promises_keep (run, err);
     while (!rc && *next < run->setup->count && run->setup->job[*next].submit <= run->now)
         rc = arrive (run, (*next)++, err);
+    if (!rc && run->setup->slide)
+        rc = slides (run, err);
     if (!rc)
         rc = promises_keep (run, err); /* of a group that can begin at once */
     if (!rc && run->setup->place && run->setup->move)

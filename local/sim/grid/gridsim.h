@@ -7,7 +7,7 @@
  * the site exactly; else its estimate counts, local/estimate), and moves on while it waits, when
  * another site could start it at once and that is clearly sooner (choose_moves). A co-allocated job
  * is two halves at one moment: one at its home, the other at another site; the earliest common
- * start of the sites' exact answers, firm from then on. Messages take no time and are never lost.
+ * start of the sites' exact answers, firm from then on, and earlier when jobs end before their limits. Messages take no time and are never lost.
  *
  * A visiting job keeps its time of submission; its user is HOME.USER there, under that site's
  * defaults. Jobs that ask for more than processors stay at home. */
@@ -40,6 +40,8 @@ struct gridsim_setup {
     bool place; /* else every job runs at home */
     bool move;  /* with place */
     struct choose_move_policy moves;
+    bool
+        slide; /* co-allocated jobs come forward, by the same policy, when something ends at their sites */
     double coallocate; /* this share of jobs, where it can be halved; the same ones are among any
                             larger share */
     uint64_t seed;
@@ -58,7 +60,7 @@ struct gridsim_result {
 };
 
 struct gridsim_summary {
-    uint64_t moved; /* jobs that moved at least once */
+    uint64_t moved; /* jobs that moved, or came forward, at least once */
     uint64_t away;  /* ordinary jobs that ran elsewhere than at home */
     uint64_t coallocated;
     uint64_t no_slot;   /* were to be co-allocated and found no common start: ran at home */

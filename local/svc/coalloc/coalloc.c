@@ -254,6 +254,8 @@ static int rsv_regain (struct svc *svc, struct site_part *part, struct err *err)
     time_us start = part->rec.slot_start > job->rec.submit ? part->rec.slot_start : job->rec.submit;
     struct who who = svc_who (svc, job);
     struct rsv_spec rsv = {.id = {part->rec.job},
+                           .whose = part->whose = instead_whose (svc, &part->rec),
+                           .instead = part->instead = instead_known (part),
                            .kind = RSV_COURTESY,
                            .start = start,
                            .end = start + svc_part_duration (svc, job->rec.walltime),

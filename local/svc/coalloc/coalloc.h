@@ -42,6 +42,19 @@ int coalloc_part_end (struct site_part *part, enum store_part_state state, const
 /* The same with NO as its answer. */
 void coalloc_part_refuse (struct site_part *part, const char *code, const char *text);
 
+/* --- instead.c --- */
+
+/* The transaction's number in the core, for a part that is or will be here. */
+uint64_t instead_whose (struct svc *svc, const struct store_part *rec);
+/* … of the one that a part comes instead of, as it was prepared; 0: none, or it is gone. */
+uint64_t instead_known (const struct site_part *part);
+/* Something is to come instead of it. */
+bool instead_any (struct site_part *part);
+/* The other half was started. */
+bool instead_started (const struct site_part *part);
+/* The part starts: the other half ends. */
+int instead_end (struct site_part *part, struct err *err);
+
 /* --- substitute.c --- */
 
 /* The name of a node that is down among these; NULL: none is. */

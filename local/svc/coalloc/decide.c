@@ -217,9 +217,10 @@ static void reply_start (struct rpccall *call, const char *code, const char *tex
 }
 
 /* NULL: it may start. rec: of a part that is here, or that was started and is over; launch_at: when it was to start. */
-static const char *start_refusal (const struct svc *svc, const struct store_part *rec,
-                                  time_us launch_at, const Nui__Local__V1__StartRequest *r,
-                                  const char *caller, const char **text)
+static const char *start_refusal (const struct svc *svc, const struct site_part *live,
+                                  const struct store_part *rec, time_us launch_at,
+                                  const Nui__Local__V1__StartRequest *r, const char *caller,
+                                  const char **text)
 {
     uint8_t hash[STORE_HASH_LEN];
     const struct settings *s = svc->settings;
@@ -241,6 +242,10 @@ static const char *start_refusal (const struct svc *svc, const struct store_part
     if (rec->state != STORE_PART_FIRM) {
         *text = "the part was not committed";
         return "NotFirm";
+    }
+    if (live && instead_started (live)) {
+        *text = "the group was started in another slot";
+        return "Moved";
     }
     if (r->n_peers > PEERS_MAX) {
         *text = "too many peers";
@@ -302,16 +307,17 @@ void coalloc_start (void *self, struct rpccall *call, const ProtobufCMessage *re
     if (coalloc_part_of_call (svc, call, r->part, &live, &old) != 0)
         return;
     if (live)
-        code = start_refusal (svc, &live->rec, live->job->rec.launch_at, r, caller, &text);
+        code = start_refusal (svc, live, &live->rec, live->job->rec.launch_at, r, caller, &text);
     else if (old.state == STORE_PART_RELEASED &&
              old.start_accepted) /* perhaps the answer was lost */
-        code = start_refusal (svc, &old, launched_at (svc, &old, r->start_us), r, caller, &text);
+        code =
+            start_refusal (svc, NULL, &old, launched_at (svc, &old, r->start_us), r, caller, &text);
     store_part_free (&old);
     if (code) {
         reply_start (call, *code ? code : NULL, text);
         return;
     }
-    if (start_write (svc, live, r, &err) != 0) {
+    if (instead_end (live, &err) != 0 || start_write (svc, live, r, &err) != 0) {
         rpccall_fail (call, &err);
         return;
     }

@@ -29,6 +29,8 @@ static void request_hash (const Nui__Local__V1__PrepareRequest *r, uint8_t out[S
     sha256_add (hash, r->grid_job_id, strlen (r->grid_job_id) + 1);
     sha256_add (hash, r->start_token_hash.data, r->start_token_hash.len);
     sha256_add (hash, &r->shape, sizeof r->shape);
+    if (r->replaces.len)
+        sha256_add (hash, r->replaces.data, r->replaces.len);
     sha256_end (hash, out);
 }
 
@@ -81,16 +83,22 @@ static int prepare_check (struct svc *svc, const Nui__Local__V1__PrepareRequest 
     if (r->slot_start_us < now - svc->settings->clock_tolerance)
         return err_set (err, ERR_INVALID, "the slot began %lld ms ago by this site's clock",
                         (long long)((now - r->slot_start_us) / 1000));
+    if (r->replaces.len == STORE_TRANSACTION_LEN &&
+        memcmp (r->replaces.data, r->part->transaction.data, STORE_TRANSACTION_LEN) == 0)
+        return err_set (err, ERR_INVALID, "a part cannot come instead of its own transaction");
+    if (r->replaces.len != 0 && r->replaces.len != STORE_TRANSACTION_LEN)
+        return err_set (err, ERR_INVALID, "a transaction to be replaced has %d bytes",
+                        STORE_TRANSACTION_LEN);
     if (r->slot_start_us > now + svc->settings->horizon)
         return err_set (err, ERR_INVALID, "the slot lies beyond this site's horizon");
     return 0;
 }
 
 /* Nodes for the slot, or what to say instead: *no is set and *next, when resources are short. */
-static int slot_take (struct svc *svc, const struct jobspec *spec, uint64_t number, time_us start,
+static int slot_take (struct svc *svc, const struct jobspec *spec, const struct store_part *rec,
                       struct slot *slot, bool *no, char *text, size_t cap, struct err *err)
 {
-    time_us now = svc_now (svc);
+    time_us now = svc_now (svc), start = rec->slot_start;
     duration_us duration = svc_part_duration (svc, spec->walltime);
     start = start > now ? start : now;
     struct who who = jobspec_who (svc, spec, true);
@@ -102,6 +110,7 @@ static int slot_take (struct svc *svc, const struct jobspec *spec, uint64_t numb
                           .from = start,
                           .until = now + svc->settings->horizon,
                           .queue = true,
+                          .instead = spec->instead,
                           .who = &who};
     bool granted = false;
     int rc = query_slot (svc->cluster, &query, start, now, svc->call_arena, &granted, slot, err);
@@ -112,7 +121,9 @@ static int slot_take (struct svc *svc, const struct jobspec *spec, uint64_t numb
         reason_text (&slot->reason, svc->names, text, cap);
         return 0;
     }
-    struct rsv_spec rsv = {.id = {number},
+    struct rsv_spec rsv = {.id = {rec->job},
+                           .whose = instead_whose (svc, rec),
+                           .instead = spec->instead,
                            .kind = RSV_COURTESY,
                            .start = start,
                            .end = start + duration,
@@ -158,6 +169,8 @@ static void part_fill (struct svc *svc, struct store_part *rec, struct rpccall *
     rec->slot_start = r->slot_start_us;
     rec->lease_end_boottime = clock_monotonic_us () + r->lease_us;
     snprintf (rec->boot_id, sizeof rec->boot_id, "%s", svc->boot_id);
+    if (r->replaces.len == sizeof rec->replaces)
+        memcpy (rec->replaces, r->replaces.data, sizeof rec->replaces);
 }
 
 /* In a transaction: job, part, epoch and the bank's request, all new. */
@@ -217,8 +230,9 @@ static int prepare_begin (struct svc *svc, struct rpccall *call,
     if (rc == 0)
         rc = local_store_next (svc->store, "job", &job_rec.number, err);
     if (rc == 0)
-        rc = slot_take (svc, spec, job_rec.number, r->slot_start_us, &slot, &no, text, sizeof text,
-                        err);
+        part_fill (svc, &part_rec, call, r, job_rec.number);
+    if (rc == 0)
+        rc = slot_take (svc, spec, &part_rec, &slot, &no, text, sizeof text, err);
     if (rc != 0 || no) {
         local_store_rollback (svc->store);
         if (no) {
@@ -232,10 +246,11 @@ static int prepare_begin (struct svc *svc, struct rpccall *call,
     job_rec.submit = svc_now (svc);
     job_rec.port = port;
     job_rec.placement = placement_text (svc, &slot.allocation);
-    part_fill (svc, &part_rec, call, r, job_rec.number);
     struct site_job *job = svc_job_add (svc, &job_rec, spec);
     struct site_part *part = svc_part_add (svc, &part_rec, job);
     part->rsv = true;
+    part->whose = instead_whose (svc, &part->rec);
+    part->instead = spec->instead;
     rc = svc_commit (svc, prepare_write (svc, part, r, spec, &hold, err), err);
     if (rc != 0) {
         struct err again = {0};
@@ -332,6 +347,7 @@ void coalloc_prepare (void *self, struct rpccall *call, const ProtobufCMessage *
         rc = replay_check (svc, &spec, meta, r->grid_job_id, &err);
     if (rc == 0 && spec.never_fits)
         rc = err_set (&err, ERR_DENIED, "%s", spec.never_text);
+    spec.instead = rc == 0 ? instead_of (svc, meta, &r->replaces, r->grid_job_id) : 0;
     if (rc == 0)
         rc = gridpolicy_slot (svc, meta, &spec, r->slot_start_us, r->lease_us, &next, &err);
     if (rc == 0)

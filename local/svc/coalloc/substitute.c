@@ -85,6 +85,7 @@ static bool seek (struct svc *svc, const struct site_part *part, const struct al
                           .from = start,
                           .until = start,
                           .queue = true,
+                          .instead = part->instead,
                           .who = &who};
     struct slot slot;
     bool granted = false;
@@ -105,6 +106,8 @@ static int reserve (struct svc *svc, struct site_part *part, const struct alloca
     time_us now = svc_now (svc);
     struct who who = svc_who (svc, job);
     struct rsv_spec rsv = {.id = id,
+                           .whose = part->whose,
+                           .instead = part->instead,
                            .kind = RSV_COURTESY,
                            .req_count = job->req_count,
                            .req = job->reqs,
@@ -131,6 +134,8 @@ bool substitute_nodes (struct site_part *part)
     struct err err = {0};
     struct allocation old = placement_parse (svc, job->rec.placement, svc->call_arena), fresh;
     char id[SITE_ID_MAX];
+    if (instead_any (part)) /* what is to come instead of it counts on its nodes */
+        return false;
     if (!seek (svc, part, &old, &fresh, &err) || reserve (svc, part, &fresh, &err) != 0)
         return false;
     char *before = job->rec.placement;

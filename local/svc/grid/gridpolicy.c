@@ -100,8 +100,9 @@ static bool occupies (const struct svc *svc, const struct site_job *job, time_us
     return true;
 }
 
-/* The most that jobs of this metascheduler have at any moment of [from, until). */
-static int64_t most_at_once (const struct svc *svc, const char *meta, time_us from, time_us until)
+/* The most that jobs of this metascheduler have at any moment of [from, until), but for the co-allocation `without`. */
+static int64_t most_at_once (const struct svc *svc, const char *meta, time_us from, time_us until,
+                             uint64_t without)
 {
     struct change *list = malloc ((2 * (size_t)HASH_COUNT (svc->jobs) + 1) * sizeof *list);
     size_t count = 0;
@@ -110,7 +111,7 @@ static int64_t most_at_once (const struct svc *svc, const char *meta, time_us fr
     for (const struct site_job *job = svc->jobs; job; job = job->hh.next) {
         time_us begin, end;
         if (strcmp (job->rec.meta, meta) != 0 || !occupies (svc, job, &begin, &end) ||
-            begin >= until || end <= from)
+            begin >= until || end <= from || (without && job->part && job->part->whose == without))
             continue;
         list[count++] = (struct change){begin > from ? begin : from, job->rec.procs};
         list[count++] = (struct change){end, -(int64_t)job->rec.procs};
@@ -136,15 +137,15 @@ static int64_t site_procs (const struct svc *svc)
     return procs;
 }
 
-/* besides: what starts with it, and has nothing yet. */
+/* besides: what starts with it, and has nothing yet; without: the co-allocation that it comes instead of. */
 static int share_check (const struct svc *svc, const struct settings_grid *g, const char *meta,
                         uint32_t procs, time_us start, duration_us length, int64_t besides,
-                        struct err *err)
+                        uint64_t without, struct err *err)
 {
     char limit[QUANTITY_TEXT_MAX], asked[160];
     if (!g->procs && !g->share)
         return 0;
-    int64_t have = besides + most_at_once (svc, meta, start, start + length);
+    int64_t have = besides + most_at_once (svc, meta, start, start + length, without);
     text_printf (asked, sizeof asked,
                  "metascheduler %.60s has %lld processors in that time and asks for %u more", meta,
                  (long long)have, procs);
@@ -182,7 +183,7 @@ static time_us share_next (const struct svc *svc, const struct settings_grid *g,
     qsort (end, count, sizeof *end, moments_compare);
     for (size_t i = 0, step = 1; i < count && !next; step *= 2) {
         if (share_check (svc, g, meta, spec->procs, end[i], svc_part_duration (svc, spec->walltime),
-                         0, NULL) == 0)
+                         0, spec->instead, NULL) == 0)
             next = end[i];
         i = i + step < count || i + 1 == count ? i + step : count - 1;
     }
@@ -212,7 +213,7 @@ int gridpolicy_slot (struct svc *svc, const char *meta, const struct jobspec *sp
                         "the slot begins later from now, in", duration_format (start - now, asked),
                         err);
     int rc = share_check (svc, g, meta, spec->procs, start, svc_part_duration (svc, spec->walltime),
-                          0, err);
+                          0, spec->instead, err);
     if (rc != 0)
         *next = share_next (svc, g, meta, spec, start);
     return rc;
@@ -242,7 +243,7 @@ void gridpolicy_starts (struct svc *svc, struct plan *plan)
         struct err err = {0};
         if (!g || plan->start[i].phase == PLAN_RESUMED ||
             share_check (svc, g, job->rec.meta, job->rec.procs, plan->now, job->rec.walltime,
-                         started_before (svc, plan, i, job->rec.meta), &err) == 0)
+                         started_before (svc, plan, i, job->rec.meta), 0, &err) == 0)
             continue;
         plan->start[i].refused = true;
         job->rec.deferred_until = deferral_retry_at (svc, LOOK_AGAIN);

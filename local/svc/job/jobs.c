@@ -37,6 +37,7 @@ static int intervals_fill (struct svc *svc, const struct jobspec *spec, struct w
                           .from = w.from,
                           .until = w.until,
                           .queue = true,
+                          .instead = spec->instead,
                           .who = &who};
     struct interval *list;
     uint32_t count;
@@ -184,6 +185,8 @@ static void query_reply (struct svc *svc, struct rpccall *call,
     Nui__Local__V1__QueryReply reply = NUI__LOCAL__V1__QUERY_REPLY__INIT;
     struct err err = {0};
     spec->depends_met = r->depends_met;
+    if (rpccall_peer (call)->kind == PRINCIPAL_META)
+        spec->instead = instead_of (svc, rpccall_peer (call)->name, &r->replaces, NULL);
     if (query_answer (svc, r, spec, &reply, &err) != 0)
         jobs_refuse (svc, call, &err);
     else

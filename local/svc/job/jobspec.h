@@ -30,6 +30,8 @@ struct jobspec {
     bool native;         /* the resource manager took it: its names are not ours to judge */
     char **grid_licence; /* names that the metascheduler counts; the request's */
     size_t grid_licence_count;
+    uint64_t
+        instead; /* site_part.whose of the co-allocation that it is to come instead of; 0: none */
     bool never_fits; /* a feature or resource that no node has */
     char never_text[200];
 };

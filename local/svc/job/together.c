@@ -46,6 +46,7 @@ static int members_of (struct svc *svc, const Nui__Local__V1__QueryRequest *r,
                       .licence = member[i].spec.licence,
                       .duration = svc_part_duration (svc, member[i].spec.walltime),
                       .queue = true,
+                      .instead = spec->instead,
                       .who = &member[i].who},
             .offset = offset};
     }

@@ -146,6 +146,70 @@ static void test_together (void **state)
     scene_free (&s);
 }
 
+static bool slot_at (struct scene *s, const struct query *q, int64_t at)
+{
+    struct slot slot;
+    bool granted = false;
+
+    assert_int_equal (query_slot (s->c, q, at * S, 10 * S, s->arena, &granted, &slot, &s->err), 0);
+    return granted;
+}
+
+/* Four processors from 120 s on, and the same job wants six from 100 s, over its own place: only what is more is taken
+ * besides, and nobody else finds room in either place while both stand. */
+static void test_instead (void **state)
+{
+    struct scene s;
+    struct req four = scene_req (4, 1, 0), six = scene_req (6, 1, 0), two = scene_req (2, 1, 0),
+               one = scene_req (1, 1, 0);
+    struct query q = ask (&four, 100), own = ask (&six, 100), small = ask (&two, 10),
+                 least = ask (&one, 10);
+    struct rsv_spec old = hold_spec (7, RSV_COURTESY, 120, 220, &four),
+                    fresh = hold_spec (8, RSV_COURTESY, 100, 200, &six);
+    struct slot slot;
+    bool granted;
+
+    (void)state;
+    busy (&s);
+    old.whose = 7;
+    assert_int_equal (query_slot (s.c, &q, 120 * S, 10 * S, s.arena, &granted, &slot, &s.err), 0);
+    assert_int_equal (cluster_rsv_create (s.c, &old, &slot.allocation, 10 * S, &s.err), 0);
+    assert_int_equal (cluster_rsv_commit (s.c, old.id, 10 * S, &s.err), 0);
+    assert_false (slot_at (&s, &own, 100)); /* it is in its own way */
+    own.instead = 9;
+    assert_false (slot_at (&s, &own, 100)); /* that is another's */
+    own.instead = 7;
+    assert_int_equal (query_slot (s.c, &own, 100 * S, 10 * S, s.arena, &granted, &slot, &s.err), 0);
+    assert_true (granted);
+    fresh.whose = 8;
+    assert_int_equal (cluster_rsv_create (s.c, &fresh, &slot.allocation, 10 * S, &s.err),
+                      ERR_CONFLICT);
+    fresh.instead = 8;
+    assert_int_equal (cluster_rsv_create (s.c, &fresh, &slot.allocation, 10 * S, &s.err),
+                      ERR_INVALID);
+    fresh.instead = 7;
+    assert_int_equal (cluster_rsv_create (s.c, &fresh, &slot.allocation, 10 * S, &s.err), 0);
+    assert_true (slot_at (&s, &small, 100)); /* six of eight */
+    assert_true (slot_at (&s, &small, 150)); /* not ten */
+    small.req = &(struct req){.tasks = 3, .task = two.task};
+    assert_false (slot_at (&s, &small, 100));
+    assert_false (slot_at (&s, &small, 150));
+    assert_true (slot_at (&s, &small, 205)); /* four of the first place */
+    /* A second part that comes instead of the same finds it used. */
+    struct query third = ask (&four, 100);
+    third.instead = 7;
+    assert_false (slot_at (&s, &third, 100));
+    assert_int_equal (cluster_rsv_release (s.c, old.id, 10 * S, &s.err), 0);
+    small.req = &two;
+    assert_true (slot_at (&s, &small, 150));
+    small.req = &(struct req){.tasks = 3, .task = two.task};
+    assert_false (slot_at (&s, &small, 150)); /* the new one has all of it */
+    assert_true (slot_at (&s, &least, 205));
+    assert_int_equal (cluster_rsv_release (s.c, fresh.id, 10 * S, &s.err), 0);
+    assert_true (slot_at (&s, &small, 150));
+    scene_free (&s);
+}
+
 /* A firm reservation starts the job that names it, at its start, and is used up. */
 static void test_firm (void **state)
 {
@@ -344,6 +408,7 @@ int main (void)
         cmocka_unit_test (test_earliest),
         cmocka_unit_test (test_hold),
         cmocka_unit_test (test_together),
+        cmocka_unit_test (test_instead),
         cmocka_unit_test (test_firm),
         cmocka_unit_test (test_windows),
         cmocka_unit_test (test_table),

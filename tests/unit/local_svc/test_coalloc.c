@@ -26,6 +26,7 @@ try {
     Nui__Common__V1__Envelope *envelope; /* made by the first use */
     time_us slot;
     uint8_t id[16];
+    uint8_t replaces; /* that transaction; 0: none */
 };
 
 static void part_fill (Nui__Local__V1__Part *part, struct try *t)
@@ -81,6 +82,10 @@ static void prepare_send (struct site *s, struct try *t, struct waiting *w)
     r.lease_us = t->lease ? t->lease : 30 * US_PER_S;
     r.start_token_hash.data = hash;
     r.start_token_hash.len = sizeof hash;
+    uint8_t replaced[16];
+    memset (replaced, 7, sizeof replaced);
+    replaced[0] = t->replaces;
+    r.replaces = (ProtobufCBinaryData){t->replaces ? sizeof replaced : 0, replaced};
     struct rpccallout_config call = {
         .service = &nui__local__v1__local__descriptor,
         .method = "Prepare",
@@ -385,6 +390,95 @@ static void held_nodes_are_nobody_elses (void **state)
     done (&u);
     done (&v);
     done (&w);
+}
+
+/* --- a place over the one that the group has ----------------------------------------------- */
+
+static void no_room (struct site *s, struct try *t)
+{
+    Nui__Local__V1__PrepareReply *reply = prepare_reply (s, t);
+    assert_false (reply->granted);
+    if (strcmp (reply->reason->code, "Promised") != 0)
+        assert_string_equal (reply->reason->code, "Resources");
+    free_message (reply);
+}
+
+/* All eight processors half a minute from now, and instead of it the same 25 s earlier, for a minute. */
+static void comes_instead (void **state)
+{
+    struct site *s = *state;
+    struct try old = {.transaction = 1,
+                      .in = 30 * US_PER_S,
+                      .make = {.tasks = 8, .script = "#!/bin/sh\necho ran\n"}},
+               none = {.transaction = 4, .in = 95 * US_PER_S, .make = {.tasks = 2}};
+    char id[64], first[64], code[64];
+    enum rpc_status status;
+    site_start (s, NULL);
+    prepare_yes (s, &old, first);
+    struct try fresh = old;
+    fresh.slot -= 25 * US_PER_S;
+    fresh.transaction = 2;
+    no_room (s, &fresh);
+    fresh.replaces = 1;
+    fresh.transaction = 3;
+    no_room (s, &fresh); /* that one is not firm */
+    assert_int_equal (commit (s, &old), OUTCOME (FIRM));
+    fresh.transaction = fresh.replaces = 5;
+    assert_null (prepare_any (s, &fresh, &status));
+    assert_int_equal (status, RPC_INVALID_ARGUMENT); /* itself */
+    fresh.transaction = 6;
+    fresh.replaces = 9;
+    no_room (s, &fresh); /* nobody knows that one */
+    fresh.replaces = 1;
+    fresh.transaction = 7;
+    prepare_yes (s, &fresh, id);
+    site_kill (s);
+    site_start (s, NULL);
+    prepare_yes (s, &fresh, id); /* both are there */
+    no_room (s, &none);
+    assert_int_equal (commit (s, &fresh), OUTCOME (FIRM));
+    assert_true (ready_it (s, &old) && ready_it (s, &fresh));
+    struct try third = old; /* no third place instead of one that comes instead itself */
+    third.slot -= 20 * US_PER_S;
+    third.transaction = 8;
+    third.replaces = 7;
+    no_room (s, &third);
+    start_it (s, &fresh, token, sizeof token, fresh.slot, code);
+    assert_string_equal (code, "");
+    start_it (s, &old, token, sizeof token, old.slot, code);
+    assert_string_equal (code, "Unknown"); /* nobody asked for its release */
+    site_wait_state (s, first, STATE (CANCELLED));
+    assert_int_equal (commit (s, &old), OUTCOME (FIRM)); /* it was */
+    assert_false (release_it (s, &old));
+    site_wait_state (s, id, STATE (COMPLETED));
+    done (&none);
+    done (&old);
+}
+
+/* The first one starts after all: the place that was to be instead of it is given up, firm or not. */
+static void stays_after_all (void **state)
+{
+    struct site *s = *state;
+    struct try old = {.transaction = 1,
+                      .in = 20 * US_PER_S,
+                      .make = {.tasks = 8, .script = "#!/bin/sh\necho ran\n"}};
+    char id[64], first[64], code[64];
+    site_start (s, NULL);
+    prepare_yes (s, &old, first);
+    assert_int_equal (commit (s, &old), OUTCOME (FIRM));
+    struct try fresh = old;
+    fresh.transaction = 2;
+    fresh.replaces = 1;
+    fresh.slot -= 15 * US_PER_S;
+    prepare_yes (s, &fresh, id);
+    start_it (s, &old, token, sizeof token, old.slot, code);
+    assert_string_equal (code, "");
+    assert_int_equal (commit (s, &fresh), OUTCOME (ABORTED));
+    assert_int_equal (abort_it (s, &fresh), 0);
+    wait_releases (s, 1);
+    assert_string_equal (s->released[0], "hold.2");
+    site_wait_state (s, first, STATE (COMPLETED));
+    done (&old);
 }
 
 /* --- aborts, tombstones, epochs, leases ---------------------------------------------------- */
@@ -1002,6 +1096,8 @@ int main (void)
         T (prepare_commit_start),
         T (repeated_prepare_is_one_hold),
         T (held_nodes_are_nobody_elses),
+        T (comes_instead),
+        T (stays_after_all),
         T (abort_before_prepare),
         T (abort_is_idempotent),
         T (old_epochs_are_fenced),

@@ -198,7 +198,8 @@ static void test_halves (void **state)
     grid_destroy (grid);
 }
 
-/* What ends before its limit leaves two processors of each site idle from 100 to 500, beside two halves that wait. */
+/* What ends before its limit leaves two processors of each site idle from 100 to 500, beside two halves that wait, unless
+ * these come forward: their new place lies over the one that they have. */
 static void test_idle_beside_halves (void **state)
 {
     (void)state;
@@ -206,11 +207,17 @@ static void test_idle_beside_halves (void **state)
     static const struct line b[] = {{0, 800, 4, 800}, {5000, 1, 1, 10}};
     log_put ("a.swf", 4, a, 3);
     log_put ("b.swf", 4, b, 2);
-    struct grid *grid = grid_of (TWO_SITES);
+    struct grid *grid = grid_of (TWO_SITES "SLIDE FALSE\n"), *forward = grid_of (TWO_SITES);
     struct grid_run isolated = run_of (grid, GRID_ISOLATED, 0, NULL);
     struct grid_run all = run_of (grid, GRID_SHARED, 1, &isolated);
+    struct grid_run slid = run_of (forward, GRID_SHARED, 1, &isolated);
+    assert_int_equal ((int)(slid.summary.held_idle * 1e6), 0);
+    assert_int_equal (slid.summary.moved, 1);
+    assert_int_equal (all.summary.moved, 0);
     assert_int_equal ((int)(isolated.summary.held_idle * 1e6), 0);
     assert_int_equal ((int)(all.summary.held_idle * 1e6 + .5), 1000000 / (8 * 5000) * (4 * 400));
+    grid_run_free (&slid);
+    grid_destroy (forward);
     grid_run_free (&isolated);
     grid_run_free (&all);
     grid_destroy (grid);
