@@ -292,6 +292,7 @@ static const struct table_column rsv_columns[] = {
     {"used_by", "UsedBy", TABLE_TEXT},
     {"standing", "Standing", TABLE_TEXT},
     {"charge", "Charge", TABLE_TEXT},
+    {"group", "Group", TABLE_TEXT},
 };
 
 struct table *reservations_table (const struct reservations *rsv, bool by_node)
@@ -551,6 +552,16 @@ void showres_text (const struct reservations *rsv, struct showres_look look, str
                        rsv->hidden);
 }
 
+/* Only those of co-reservations. */
+static void showres_groups (struct reservations *rsv)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < rsv->count; i++)
+        if (*rsv->item[i]->group)
+            rsv->item[count++] = rsv->item[i];
+    rsv->count = count;
+}
+
 struct showres_args {
     struct showres_look look;
     bool grep;
@@ -561,7 +572,8 @@ struct showres_args {
 static const struct cli_option showres_options[] = {
     {"nodes", 'n', CLI_OPT_FLAG, NULL, "by node", AT (look.nodes)},
     {"grep", 'g', CLI_OPT_FLAG, NULL,
-     "with -n: every line says its node, for grep: so it always is, and there are no titles",
+     "parts of co-reservations (nui coreserve); with -n: every line says its node, for grep: so it always is, and "
+     "there are no titles",
      AT (grep)},
     {"relative", 'r', CLI_OPT_FLAG, NULL, "times from now only, no dates", AT (look.relative)},
     {"summary", 's', CLI_OPT_FLAG, NULL, "how many there are, and what the active ones hold",
@@ -587,8 +599,6 @@ static int showres_run (struct cli_context *ctx, int argc, char **argv)
         return exit_code;
     if (operands.count > 1)
         return cli_usage ("showres", "name one reservation at most");
-    if (args.grep && !args.look.nodes)
-        return cli_usage ("showres", "-g goes with -n");
     if (args.look.summary && (args.look.nodes || args.look.verbose))
         return cli_usage ("showres", "-s is sums alone: without -n and -v");
     struct reservations rsv = {.arena = arena_create (0)};
@@ -597,8 +607,11 @@ static int showres_run (struct cli_context *ctx, int argc, char **argv)
     if (args.partition)
         request.partition = (char *)args.partition;
     request.nodes = args.look.nodes;
-    args.look.noheader = args.grep || cli_noheader (ctx);
+    bool groups = args.grep && !args.look.nodes;
+    args.look.noheader = (args.grep && !groups) || cli_noheader (ctx);
     int rc = reservations_ask (ctx, args.site, &request, &rsv, &err);
+    if (rc == 0 && groups)
+        showres_groups (&rsv);
     if (rc == 0 && *request.name && rsv.count == 0)
         rc = err_set (&err, ERR_NOT_FOUND, "%s has no reservation", request.name);
     if (rc < 0) {
@@ -621,7 +634,8 @@ const struct cli_command showres_command = {
     .group = CLI_CLUSTER,
     .summary = "reservations, those of jobs included",
     .run = showres_run,
-    .help = "nui showres [-n [-g] | -s] [-r] [-v] [-p PARTITION] [--site NAME] [JOB | RESERVATION]",
+    .help =
+        "nui showres [-n [-g] | -g | -s] [-r] [-v] [-p PARTITION] [--site NAME] [JOB | RESERVATION]",
     .text =
         "What runs until its limit, what the schedule promises to waiting jobs, co-allocated parts,\n"
         "and what administrators (setres) and the configuration (SRCFG) reserved. Of jobs' plain users\n"

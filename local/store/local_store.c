@@ -19,6 +19,8 @@ static const char *const schema_steps[] = {
     local_schema,
     "ALTER TABLE part ADD COLUMN replaces BLOB NOT NULL"
     " DEFAULT x'00000000000000000000000000000000';",
+    "ALTER TABLE rsv ADD COLUMN grid TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE rsv ADD COLUMN part INTEGER NOT NULL DEFAULT 0;",
     NULL,
 };
 

@@ -319,6 +319,8 @@ struct store_rsv {
     uint32_t tasks_per_node;
     uint64_t used_by;                /* SINGLEUSE */
     char charge[2 * STORE_NAME_MAX]; /* "phys:bob": who pays for what it keeps idle; "": nobody */
+    char grid[STORE_NAME_MAX];       /* of a co-reservation: the group; else "" */
+    uint64_t part;                   /* and the co-allocated part with which it goes; 0: none */
 };
 void store_rsv_free (struct store_rsv *rsv); /* what it owns */
 int local_store_rsv_put (struct local_store *store, const struct store_rsv *rsv, struct err *err);

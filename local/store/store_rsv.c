@@ -33,6 +33,8 @@ static const struct row_column rsv_columns[] = {
     ROW (struct store_rsv, tasks_per_node, 0),
     ROW (struct store_rsv, used_by, 0),
     ROW (struct store_rsv, charge, 0),
+    ROW (struct store_rsv, grid, 0),
+    ROW (struct store_rsv, part, 0),
 };
 static const struct row_table rsv_table = ROW_TABLE ("rsv", rsv_columns);
 

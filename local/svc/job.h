@@ -52,6 +52,7 @@ struct site_job {
     bool payqos; /* it runs with another QoS than own_qos: payqos.c */
     uint32_t own_qos;
     bool stages_out;             /* files are taken away after it: stageout.h */
+    bool reserves;               /* of a co-reservation: no process is started for it */
     bool stages;                 /* it needs files before it starts: staging.h */
     struct staging_in *stage_in; /* those that it waits for, or has and was not launched with */
     struct site_job *stage_next; /* who wants them, too */

@@ -54,6 +54,7 @@ struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
     job->core_flags = spec->core_flags;
     job->attrs = attrs_by_qos (svc, job);
     job->deadline = spec->job->deadline_us;
+    job->reserves = spec->job->reserve != NULL;
     job->stages = spec->component && spec->component->n_stage_in > 0;
     job->stages_out = spec->component && spec->component->n_stage_out > 0;
     HASH_ADD (hh, svc->jobs, rec.number, sizeof job->rec.number, job);

@@ -2,21 +2,10 @@
 #include "meta/cli/grid.h"
 
 const struct cli_command *const meta_commands[] = {
-    &submit_command,
-    &estimate_command,
-    &jobs_command,
-    &status_command,
-    &watch_command,
-    &cancel_command,
-    &jobhold_command,
-    &jobrelease_command,
-    &renew_command,
-    &restage_command,
-    &output_command,
-    &licences_command,
-    &sites_command,
-    &whoami_command,
-    &run_command,
-    &fetch_command,
-    NULL,
+    &submit_command,   &coreserve_command, &estimate_command,
+    &jobs_command,     &status_command,    &watch_command,
+    &cancel_command,   &jobhold_command,   &jobrelease_command,
+    &renew_command,    &restage_command,   &output_command,
+    &licences_command, &sites_command,     &whoami_command,
+    &run_command,      &fetch_command,     NULL,
 };

@@ -46,6 +46,7 @@ int grid_names_array (struct cli_context *ctx, const char *command, const char *
                       bool *array_out);
 
 extern const struct cli_command submit_command;
+extern const struct cli_command coreserve_command;
 extern const struct cli_command estimate_command;
 extern const struct cli_command jobs_command;
 extern const struct cli_command status_command;

@@ -69,8 +69,8 @@ bool slide_hear (struct gridjob *job, const struct site *site)
     duration_us now = clock_monotonic_us (), at;
     for (uint32_t p = 0; p < job->part_count && job->record; p++)
         there = there || strcmp (job->record->part[p].site, site->name) == 0;
-    if (!there || !job->metad->config->move_interval || job->slide || !is_firm (job->record) ||
-        !all_have_room (job))
+    if (!there || !job->metad->config->move_interval || job->slide || job->job->reserve ||
+        !is_firm (job->record) || !all_have_room (job))
         return false;
     at = job->slid_mono && job->slid_mono + SLIDE_AGAIN > now ? job->slid_mono + SLIDE_AGAIN : now;
     if (job->look_mono && job->look_mono <= at)
@@ -82,8 +82,8 @@ bool slide_hear (struct gridjob *job, const struct site *site)
 duration_us slide_due (struct gridjob *job)
 {
     duration_us interval = job->metad->config->move_interval, now = clock_monotonic_us ();
-    if (!interval || job->slide || !is_firm (job->record))
-        return INT64_MAX;
+    if (!interval || job->slide || !is_firm (job->record) || job->job->reserve)
+        return INT64_MAX;  /* people count on the moment of a co-reservation */
     if (!job->look_mono) { /* not all at one moment */
         uint64_t random;
         random_bytes (&random, sizeof random);

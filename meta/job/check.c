@@ -52,6 +52,8 @@ bool job_goes_on (const JobMessage *job)
 
 int job_check_runnable (const JobMessage *job, struct err *err)
 {
+    if (job->reserve)
+        return jobcheck_reserve (job, err);
     for (size_t i = 0; i < job->n_components; i++)
         if (job->components[i]->script.len == 0)
             return err_set (err, ERR_INVALID, "component %s has no script",

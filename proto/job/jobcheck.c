@@ -100,6 +100,44 @@ int jobcheck_component (const Nui__Common__V1__Component *c, bool walltime_wante
     return jobstage_check (c, err);
 }
 
+static int jobcheck_reserve_part (const Nui__Common__V1__Component *c, struct err *err)
+{
+    const char *what = c->n_reqs != 1                    ? "one kind of tasks each"
+                       : c->script.len || c->n_args      ? "no script"
+                       : c->n_stage_in || c->n_stage_out ? "no files"
+                       : c->n_licences                   ? "no licences"
+                       : c->n_shapes                     ? "no choice of sizes"
+                       : *c->reservation                 ? "no other reservation"
+                                                         : NULL;
+    return what ? err_set (err, ERR_INVALID, "component %s: those of a co-reservation have %s",
+                           c->name, what)
+                : 0;
+}
+
+int jobcheck_reserve (const Nui__Common__V1__Job *job, struct err *err)
+{
+    const Nui__Common__V1__Reserve *r = job->reserve;
+    if (job->n_components < 2)
+        return err_set (
+            err, ERR_INVALID,
+            "a co-reservation has two components or more; one site is reserved by setres");
+    if (job->n_indexes || job->array_id.len || job->n_depends || job->held)
+        return err_set (err, ERR_INVALID, "a co-reservation is no array, and waits for nothing");
+    if (r->n_users > JOB_SITES_MAX || r->n_accounts > JOB_SITES_MAX)
+        return err_set (err, ERR_LIMIT, "more than %d users or accounts of a co-reservation",
+                        JOB_SITES_MAX);
+    for (size_t i = 0; i < r->n_users; i++)
+        if (name_check ("user", r->users[i], err))
+            return ERR_INVALID;
+    for (size_t i = 0; i < r->n_accounts; i++)
+        if (name_check ("account", r->accounts[i], err))
+            return ERR_INVALID;
+    for (size_t i = 0; i < job->n_components; i++)
+        if (jobcheck_reserve_part (job->components[i], err))
+            return ERR_INVALID;
+    return 0;
+}
+
 int jobcheck_times (const Nui__Common__V1__Job *job, bool is_signed, time_us now, struct err *err)
 {
     if (job->created_us > now + CLOCK_TOLERANCE)

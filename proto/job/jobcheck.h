@@ -25,6 +25,8 @@ int jobcheck_bytes (const void *body, size_t len, struct err *err);
  * no wallclock limit: its class has one. */
 int jobcheck_component (const Nui__Common__V1__Component *c, bool walltime_wanted, struct err *err);
 /* Its moments: not for a job that was taken before and comes again. One that nobody signed need not expire. */
+/* A job without processes: two components or more, each of one kind of tasks, without what only a process needs. */
+int jobcheck_reserve (const Nui__Common__V1__Job *job, struct err *err);
 int jobcheck_times (const Nui__Common__V1__Job *job, bool is_signed, time_us now, struct err *err);
 uint64_t jobcheck_per_task (const Nui__Common__V1__Req *req); /* processors */
 /* Of one of its sizes. */

@@ -34,6 +34,7 @@ struct grid_ask {
     duration_us not_after; /* from now; 0: none */
     bool resubmit;         /* when its site is lost */
     uint32_t licences;     /* of the grid's, for each part */
+    bool reserve;          /* a co-reservation: no process is started */
 };
 
 struct grid_shape {
@@ -76,6 +77,9 @@ uint32_t grid_replies (const char *site, const char *method);
 extern void (*grid_strike) (struct machine *server, const char *method);
 /* Parts that this site keeps something for and that have not started; UINT32_MAX: it is down. */
 uint32_t grid_parts (const char *site);
+
+/* Reservations that stand at this site for co-reservations; UINT32_MAX: it is down. */
+uint32_t grid_reserved (const char *site);
 
 /* A node that a waiting part of this site has goes down; false: there is none. */
 bool grid_node_down (const char *site);

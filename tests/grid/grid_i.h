@@ -16,7 +16,8 @@ struct ujob {
     uint32_t parts, licences;
     char meta[16], id[64], reason[256];
     uint32_t unsure; /* members of a group that may have taken it, as bits */
-    bool over, cancel, cancelled, asking, resubmit, stays; /* stays: does not ask another member */
+    bool over, cancel, cancelled, asking, resubmit, reserve,
+        stays;                              /* stays: does not ask another member */
     Nui__Meta__V1__GridJobState state, end; /* as told last; the end that was told, by whomever */
     uint32_t launches, attempts;
     uint32_t running;

@@ -2,6 +2,7 @@
 #include "grid_i.h"
 
 #include "local/store/local_store.h"
+#include "local/svc/resv/resv.h"
 
 static const duration_us lease_slack = 2 * SEC, launch_slack = 2 * SEC + SEC / 10;
 
@@ -182,6 +183,8 @@ static bool span_of (const struct site_job *job, time_us *from, time_us *to)
     bool promised = job->part && (job->part->rec.state == STORE_PART_PREPARED ||
                                   job->part->rec.state == STORE_PART_FIRM);
     bool runs = job->rec.state == STORE_JOB_RUNNING;
+    if (job->reserves && job->part && job->part->rec.state == STORE_PART_FIRM)
+        return false; /* jobs inside use the same, and lost nodes are replaced */
     *from = runs ? job->rec.start : promised ? job->part->rec.slot_start : 0;
     *to = *from + job->rec.walltime;
     return (runs || promised) && job->rec.placement;
@@ -286,8 +289,10 @@ void invariants_step (void)
         for (const struct site_job *job = svc && (changed || bank) ? svc->jobs : NULL; job;
              job = job->hh.next) {
             bool held = job->rec.state == STORE_JOB_RUNNING ||
-                        (job->part && (job->part->rec.state == STORE_PART_PREPARED ||
-                                       job->part->rec.state == STORE_PART_FIRM));
+                        (job->part &&
+                         (job->part->rec.state == STORE_PART_PREPARED ||
+                          job->part->rec.state == STORE_PART_FIRM) &&
+                         !(job->reserves && job->part->rec.start_accepted));
             if (held)
                 hold_check (svc, job);
             if (changed && !w.clocks_stepped)
@@ -338,12 +343,20 @@ uint32_t grid_parts (const char *site)
     return svc ? waiting : UINT32_MAX;
 }
 
+uint32_t grid_reserved (const char *site)
+{
+    struct svc *svc = svc_of (machine_find (site));
+    return svc ? HASH_COUNT (svc->rsvs) : UINT32_MAX;
+}
+
 static void job_end_check (uint32_t j)
 {
     const struct ujob *job = &w.job[j];
     CHECK (job->running == 0, "job %u (%s) has ended and runs", j, job->id);
     coverage_count ("total jobs %s", grid_state_name (job->state));
-    if (job->state == NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED) {
+    if (job->reserve) {
+        CHECK (job->launches == 0, "something runs for co-reservation %s", job->id);
+    } else if (job->state == NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED) {
         for (uint32_t p = 0; p < job->parts; p++)
             CHECK (job->ended_well[p], "job %u (%s) completed without part %u", j, job->id, p);
     } else if (job->state == NUI__META__V1__GRID_JOB_STATE__GRID_REFUSED) {
@@ -359,4 +372,7 @@ void invariants_end (void)
 {
     for (uint32_t j = 0; j < w.job_count; j++)
         job_end_check (j);
+    for (uint32_t i = 0; i < sim.machine_count; i++)
+        CHECK (sim.machine[i].kind != PRINCIPAL_SITE || grid_reserved (sim.machine[i].name) == 0,
+               "(i) a co-reservation still stands at %s", sim.machine[i].name);
 }

@@ -436,6 +436,75 @@ static void starts_before_the_old_place_is_given_up (void)
     come_forward (release_is_lost, "alpha", "Commit", 12 * SEC);
 }
 
+/* ---- co-reservations without a job */
+
+static bool both_reserved (void *arg)
+{
+    (void)arg;
+    return grid_reserved ("alpha") == 1 && grid_reserved ("beta") == 1;
+}
+
+static uint32_t coreserve (void (*strike) (struct machine *server), const char *server,
+                           const char *method)
+{
+    struct grid_ask ask = scenario_pair;
+    ask.reserve = true;
+    if (strike)
+        strike_at (server, method, 0, strike);
+    uint32_t job = grid_submit ("meta1", &ask);
+    CHECK (grid_until (both_reserved, NULL, 120 * SEC), "alpha has %u, beta %u reservations",
+           grid_reserved ("alpha"), grid_reserved ("beta"));
+    return job;
+}
+
+static void coreserve_whatever_dies (void (*strike) (struct machine *server), const char *server,
+                                     const char *method)
+{
+    uint32_t job = coreserve (strike, server, method);
+    expect (job, COMPLETED);
+    CHECK (hit_struck (NULL) || !strike, "nobody died");
+    CHECK (bank_holds_open () == 0, "the bank keeps %u holds", bank_holds_open ());
+}
+
+static void coreservation_stands_until_its_end (void)
+{
+    coreserve_whatever_dies (NULL, NULL, NULL);
+}
+
+static void coordinator_dies_committing_a_coreservation (void)
+{
+    coreserve_whatever_dies (meta_dies, "alpha", "Commit");
+}
+
+static void site_dies_committing_a_coreservation (void)
+{
+    coreserve_whatever_dies (server_dies, "beta", "Commit");
+}
+
+static void coordinator_dies_starting_a_coreservation (void)
+{
+    coreserve_whatever_dies (meta_dies, "alpha", "Start");
+}
+
+static void site_dies_starting_a_coreservation (void)
+{
+    coreserve_whatever_dies (server_dies, "beta", "Start");
+}
+
+/* Its owner gives it back before it begins: both sites do. */
+static void coreservation_is_given_back (void)
+{
+    struct grid_ask full = {.parts = 1, .tasks = {4}, .sites = {"alpha"}, .walltime = 60 * SEC};
+    uint32_t filler = grid_submit ("meta1", &full);
+    CHECK (grid_until (launched, &filler, 60 * SEC), "alpha is not full");
+    uint32_t job = coreserve (NULL, NULL, NULL);
+    grid_cancel (job);
+    expect (job, NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED);
+    sim_run (sim.now + 5 * SEC);
+    CHECK (grid_reserved ("alpha") == 0 && grid_reserved ("beta") == 0, "something still stands");
+    expect (filler, COMPLETED);
+}
+
 /* ---- sites that are lost */
 
 static void cut_off (const char *site)
@@ -714,5 +783,13 @@ const struct scenario scenarios_one[] = {
     {"site_dies_preparing_over_its_place", site_dies_preparing_over_its_place, &three},
     {"site_dies_committing_over_its_place", site_dies_committing_over_its_place, &three},
     {"starts_before_the_old_place_is_given_up", starts_before_the_old_place_is_given_up, &three},
+    {"coreservation_stands_until_its_end", coreservation_stands_until_its_end, &three},
+    {"coordinator_dies_committing_a_coreservation", coordinator_dies_committing_a_coreservation,
+     &three},
+    {"site_dies_committing_a_coreservation", site_dies_committing_a_coreservation, &three},
+    {"coordinator_dies_starting_a_coreservation", coordinator_dies_starting_a_coreservation,
+     &three},
+    {"site_dies_starting_a_coreservation", site_dies_starting_a_coreservation, &three},
+    {"coreservation_is_given_back", coreservation_is_given_back, &three},
     {NULL, NULL, NULL},
 };

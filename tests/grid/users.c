@@ -177,6 +177,15 @@ uint32_t grid_submit (const char *meta, const struct grid_ask *ask)
     body->components = calloc (ask->parts, sizeof *body->components);
     for (uint32_t p = 0; p < ask->parts; p++)
         body->components[body->n_components++] = component_make (ask, p);
+    for (uint32_t p = 0; p < ask->parts && ask->reserve; p++) {
+        free (body->components[p]->script.data);
+        body->components[p]->script = (ProtobufCBinaryData){0, NULL};
+    }
+    if (ask->reserve) {
+        body->reserve = malloc (sizeof *body->reserve);
+        nui__common__v1__reserve__init (body->reserve);
+    }
+    job->reserve = ask->reserve;
     size_t len = nui__common__v1__job__get_packed_size (body);
     uint8_t *bytes = malloc (len);
     nui__common__v1__job__pack (body, bytes);

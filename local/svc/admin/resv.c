@@ -4,7 +4,9 @@
 
 #include "local/svc/admin/admin.h"
 #include "local/svc/caller.h"
+#include "local/svc/job.h"
 #include "local/svc/job/jobs.h"
+#include "local/svc/job/life.h"
 #include "local/svc/nodes.h"
 #include "local/svc/resv/resv.h"
 #include "local/svc/svc_i.h"
@@ -134,6 +136,20 @@ void admin_set_res (void *self, struct rpccall *call, const ProtobufCMessage *re
     store_rsv_free (&rec);
 }
 
+/* This site's part of a co-reservation ends; its metascheduler hears of it and ends the others: they stand together. */
+static int group_release (struct svc *svc, const struct admin_caller *caller, struct site_rsv *rsv,
+                          struct err *err)
+{
+    struct site_job *job = svc_job (svc, rsv->rec.part);
+    char text[300];
+    int rc =
+        admin_audit (svc, caller, err, "releaseres %s of group %s", rsv->rec.name, rsv->rec.grid);
+    text_printf (text, sizeof text, "released at site %.60s by %.60s", svc->site, caller->login);
+    if (rc == 0 && job)
+        rc = life_cancel (svc, job, "Released", text, err);
+    return rc;
+}
+
 void admin_release_res (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     struct svc *svc = self;
@@ -147,6 +163,8 @@ void admin_release_res (void *self, struct rpccall *call, const ProtobufCMessage
     int rc = admin_require (&caller, ADMIN_JOBS, "releasing a reservation", &err);
     struct site_rsv *rsv = rc == 0 ? resv_find (svc, r->name) : NULL;
     if (rc == 0 && !rsv)
+        rsv = resv_of_group (svc, r->name);
+    if (rc == 0 && !rsv)
         rc = resv_core (svc, r->name)
                  ? err_set (&err, ERR_CONFLICT,
                             "%.80s is a standing reservation: the configuration's SRCFG says how "
@@ -154,7 +172,9 @@ void admin_release_res (void *self, struct rpccall *call, const ProtobufCMessage
                             r->name)
                  : err_set (&err, ERR_NOT_FOUND, "cannot locate reservation '%.80s'", r->name);
     snprintf (name, sizeof name, "%s", r->name);
-    if (rc == 0)
+    if (rc == 0 && rsv->rec.part)
+        rc = group_release (svc, &caller, rsv, &err);
+    else if (rc == 0)
         rc = resv_release (svc, &caller, rsv, &err);
     if (rc != 0) {
         jobs_refuse (svc, call, &err);

@@ -107,6 +107,7 @@ bool admin_resv_fill (struct svc *svc, uint64_t core, struct arena *arena,
     out->state = (char *)"";
     out->resources = rsv->rec.expression;
     out->features = rsv->rec.features;
+    out->group = (char *)rsv->rec.grid;
     out->tasks_wanted = rsv->rec.tasks_wanted;
     out->tasks_up = resv_tasks_up (svc, &view.allocation, false);
     out->active_procs = active_procs (svc, &view);

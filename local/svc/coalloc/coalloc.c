@@ -164,9 +164,10 @@ void coalloc_timer_arm (struct site_part *part)
         d = coalloc_lease_left (part);
         break;
     case STORE_PART_FIRM:
-        if (part->rec.start_accepted)
+        if (part->rec.start_accepted && !reserve_stands (part))
             return;
-        d = part->rec.slot_start + s->start_grace - svc_now (part->svc);
+        d = (reserve_stands (part) ? reserve_until (part) : part->rec.slot_start + s->start_grace) -
+            svc_now (part->svc);
         if (d > 60 * US_PER_S)
             d = 60 * US_PER_S; /* looked at again: the wall clock may be set */
         break;
@@ -226,6 +227,13 @@ static void on_timer (evutil_socket_t fd, short what, void *arg)
         coalloc_part_refuse (part, "BankUnavailable", "the bank did not answer in time");
         return;
     }
+    if (reserve_stands (part)) {
+        if (svc_now (svc) < reserve_until (part))
+            coalloc_timer_arm (part);
+        else if ((rc = reserve_over (part, &err)) != 0)
+            evtimer_add (part->timer, &(struct timeval){.tv_sec = 1});
+        return;
+    }
     if (part->rec.state == STORE_PART_FIRM) {
         if (svc_now (svc) < part->rec.slot_start + svc->settings->start_grace) {
             coalloc_timer_arm (part);
@@ -247,8 +255,9 @@ static void on_timer (evutil_socket_t fd, short what, void *arg)
 
 /* --- after a restart ---------------------------------------------------------------------- */
 
-static int rsv_regain (struct svc *svc, struct site_part *part, struct err *err)
+int coalloc_rsv_regain (struct site_part *part, struct err *err)
 {
+    struct svc *svc = part->svc;
     struct site_job *job = part->job;
     time_us now = svc_now (svc);
     time_us start = part->rec.slot_start > job->rec.submit ? part->rec.slot_start : job->rec.submit;
@@ -296,7 +305,9 @@ int coalloc_recover (struct svc *svc, struct store_part *rec, struct err *err)
                    site_id (svc, rec->job, id), err->text);
         err_clear (err); /* its reservation stands for it until then: life_parts_settle */
     }
-    int rc = rsv_regain (svc, part, err);
+    /* What is firm of a co-reservation stands among the site's reservations. */
+    bool stands = job->reserves && part->rec.state == STORE_PART_FIRM;
+    int rc = stands ? 0 : coalloc_rsv_regain (part, err);
     if (rc != 0) {
         log_event (svc->log, LOG_LEVEL_ERROR, "coalloc", "reservation_not_regained",
                    "job=%s error=\"%s\"", site_id (svc, rec->job, id), err->text);

@@ -55,6 +55,20 @@ bool instead_started (const struct site_part *part);
 /* The part starts: the other half ends. */
 int instead_end (struct site_part *part, struct err *err);
 
+/* The core has the part's place again. */
+int coalloc_rsv_regain (struct site_part *part, struct err *err);
+
+/* --- reserve.c --- */
+
+/* A part of a co-reservation becomes firm: a reservation takes its place. Uses call_arena. */
+int reserve_firm (struct site_part *part, struct err *err);
+/* START: it stands from now on by itself. */
+int reserve_start (struct site_part *part, const Nui__Local__V1__StartRequest *r, struct err *err);
+bool reserve_stands (const struct site_part *part);
+time_us reserve_until (const struct site_part *part);
+/* Its time is over. Frees the part. */
+int reserve_over (struct site_part *part, struct err *err);
+
 /* --- substitute.c --- */
 
 /* The name of a node that is down among these; NULL: none is. */

@@ -29,6 +29,8 @@ static char *reservation_name (struct site_part *part, char *out, size_t cap)
 static int make_firm (struct site_part *part, struct err *err)
 {
     struct svc *svc = part->svc;
+    if (part->job->reserves)
+        return reserve_firm (part, err);
     int rc = cluster_rsv_commit (svc->cluster, (struct rsv_id){part->rec.job}, svc_now (svc), err);
     if (rc != 0)
         return rc;
@@ -142,6 +144,8 @@ static bool part_ready (struct site_part *part, const char **code, const char **
         *text = "the part was not committed";
         return false;
     }
+    if (part->job->reserves) /* it gets others by itself (SPACEFLEX) */
+        return true;
     if (lost && !part->rec.start_accepted && !substitute_nodes (part)) {
         *code = "NodeDown";
         *text = arena_printf (svc->call_arena, "node %s is down, and no other is free for the slot",
@@ -315,6 +319,16 @@ void coalloc_start (void *self, struct rpccall *call, const ProtobufCMessage *re
     store_part_free (&old);
     if (code) {
         reply_start (call, *code ? code : NULL, text);
+        return;
+    }
+    if (live->job->reserves) {
+        int failed = reserve_start (live, r, &err);
+        if (failed) {
+            rpccall_fail (call, &err);
+        } else {
+            coalloc_timer_arm (live);
+            reply_start (call, NULL, "");
+        }
         return;
     }
     if (instead_end (live, &err) != 0 || start_write (svc, live, r, &err) != 0) {

@@ -47,7 +47,8 @@ static int cap_check (struct svc *svc, const char *meta, const struct jobspec *s
         seconds = INT64_MAX;
     HASH_ITER (hh, svc->parts, part, next) {
         int64_t s = part->job->rec.walltime / US_PER_S * (int64_t)part->job->rec.procs;
-        if (part->rec.start_accepted || strcmp (part->rec.caller, meta) != 0)
+        if ((part->rec.start_accepted && !part->job->reserves) ||
+            strcmp (part->rec.caller, meta) != 0)
             continue;
         holds++;
         if (__builtin_add_overflow (seconds, s, &seconds))

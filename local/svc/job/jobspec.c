@@ -374,6 +374,8 @@ int jobspec_runnable (const struct jobspec *spec, struct err *err)
 {
     if (spec->job->question)
         return err_set (err, ERR_DENIED, "the job was signed as a question only");
+    if (spec->job->reserve)
+        return jobcheck_reserve (spec->job, err);
     if (spec->component->script.len == 0)
         return err_set (err, ERR_INVALID, "component %.60s has no script", spec->component->name);
     return 0;

@@ -27,6 +27,15 @@ struct site_rsv *resv_find (struct svc *svc, const char *name)
     return NULL;
 }
 
+struct site_rsv *resv_of_group (struct svc *svc, const char *group)
+{
+    struct site_rsv *rsv, *next;
+    HASH_ITER (hh, svc->rsvs, rsv, next)
+        if (*group && strcmp (rsv->rec.grid, group) == 0)
+            return rsv;
+    return NULL;
+}
+
 struct site_rsv *resv_of_core (struct svc *svc, uint64_t core)
 {
     struct site_rsv *rsv;
@@ -294,7 +303,7 @@ static struct rsv_spec spec_of (struct svc *svc, const struct site_rsv *rsv, str
         .flags = rec->flags,
         .acl_count = rsv->acl.count,
         .acl = rsv->acl.entry,
-        .group = resv_named (svc, rec->name).v,
+        .group = resv_named (svc, *rec->grid ? rec->grid : rec->name).v,
         .owned = *rec->owner != 0,
         .owner = rsv->owner,
         .placed = true,
@@ -460,6 +469,41 @@ int resv_create (struct svc *svc, const struct admin_caller *caller, struct stor
     return 0;
 }
 
+int resv_adopt (struct svc *svc, struct store_rsv *rec, const struct allocation *a,
+                struct site_rsv **out, struct err *err)
+{
+    struct site_rsv parsed = {0};
+    struct rsv_ask ask;
+    if (HASH_COUNT (svc->rsvs) >= SITE_RSVS_MAX)
+        return err_set (err, ERR_LIMIT, "there are %d reservations already", SITE_RSVS_MAX);
+    int rc = resv_parse (svc, rec, &parsed, &ask, svc->call_arena, err);
+    if (rc == 0)
+        rc = name_give (svc, rec, err);
+    if (rc == 0)
+        rc = local_store_next (svc->store, "rsv", &rec->number, err);
+    if (rc == 0) {
+        free (rec->placement);
+        rec->placement = placement_text (svc, a);
+        parsed.rec = *rec;
+        rc = core_create (svc, &parsed, &ask, a, err);
+    }
+    if (rc == 0 && (rc = local_store_rsv_put (svc->store, rec, err)) != 0)
+        cluster_rsv_release (svc->cluster, (struct rsv_id){RSV_ADMIN_BASE | rec->number},
+                             svc_now (svc), NULL);
+    if (rc != 0)
+        acl_list_free (&parsed.acl);
+    else
+        *out = keep (svc, rec, &parsed);
+    return rc;
+}
+
+void resv_disown (struct svc *svc, struct site_rsv *rsv)
+{
+    cluster_rsv_release (svc->cluster, (struct rsv_id){RSV_ADMIN_BASE | rsv->rec.number},
+                         svc_now (svc), NULL);
+    forget (svc, rsv);
+}
+
 /* --- ending ------------------------------------------------------------------------------------- */
 
 static int drop (struct svc *svc, const struct admin_caller *caller, struct site_rsv *rsv,
@@ -570,7 +614,9 @@ static void resv_tidy (struct svc *svc)
             cluster_rsv_get (svc->cluster, (struct rsv_id){RSV_ADMIN_BASE | rsv->rec.number}, &view,
                              NULL) == 0;
         int rc = 0;
-        if (!there || rsv->rec.end <= svc_now (svc)) {
+        bool over = rsv->rec.end <= svc_now (svc) ||
+                    (rsv->rec.part && !svc_job (svc, rsv->rec.part)); /* cancelled, or restored */
+        if (!there || over) {
             log_event (svc->log, LOG_LEVEL_INFO, "resv", there ? "ended" : "used_up", "name=%s",
                        rsv->rec.name);
             rc = drop (svc, NULL, rsv, &err);

@@ -36,9 +36,16 @@ void resv_forget_all (struct svc *svc);
 struct admin_caller;
 int resv_create (struct svc *svc, const struct admin_caller *caller, struct store_rsv *rec,
                  struct site_rsv **out, struct err *err);
+/* Within a transaction: what a co-allocated part has had on these nodes, and gave back to the core just now, becomes a
+ * reservation. *rec is taken over when 0 is returned. Should the transaction fail: resv_disown. */
+int resv_adopt (struct svc *svc, struct store_rsv *rec, const struct allocation *a,
+                struct site_rsv **out, struct err *err);
+void resv_disown (struct svc *svc, struct site_rsv *rsv);
 int resv_release (struct svc *svc, const struct admin_caller *caller, struct site_rsv *rsv,
                   struct err *err);
 struct site_rsv *resv_find (struct svc *svc, const char *name);
+/* The first one here of a co-reservation, by the group's id; NULL: none is. */
+struct site_rsv *resv_of_group (struct svc *svc, const char *group);
 /* One of the core's; NULL: not an administrator's. */
 struct site_rsv *resv_of_core (struct svc *svc, uint64_t core);
 

@@ -1,0 +1,115 @@
+"""Several clusters reserved for one moment, without a job (nui coreserve), through the real client: all or none, who may come
+in, who pays, how it is given back."""
+import json
+import os
+import re
+import subprocess
+import unittest
+
+from fixture import GridCase, layout, main, wait_for
+
+
+@unittest.skipIf(os.geteuid() != 0, "needs to be root: it is the sites' administrator")
+class Coreserve(GridCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.admin_config = cls.grid.layout.work / "admin.cfg"
+        sockets = {s: re.search(r"(?m)^SOCKET (.*)$", cls.grid.layout.config(s).read_text()).group(1)
+                   for s in ("alpha", "beta")}
+        cls.admin_config.write_text(f"GRID {layout.GRID}\n" +
+                                    "".join(f"SITECFG[{s}] SOCKET={p}\n" for s, p in sockets.items()))
+
+    def here(self, *args):
+        """On the cluster itself, as root."""
+        done = subprocess.run([str(self.grid.programs["nui"]), *args], text=True, capture_output=True,
+                              stdin=subprocess.DEVNULL, timeout=60, cwd="/",
+                              env={"PATH": os.environ["PATH"], "TZ": "UTC", "HOME": "/nonexistent",
+                                   "NUI_CONFIG": str(self.admin_config)})
+        self.assertEqual(done.returncode, 0, f"nui {' '.join(args)}\n{done.stdout}{done.stderr}")
+        return done
+
+    def coreserve(self, *options, who="alice", code=0):
+        return self.nui(who, "coreserve", "-A", "phys", *options, code=code)
+
+    def at_site(self, site):
+        """The groups' reservations of that site, by name."""
+        rows = json.loads(self.here("showres", "-g", "--json", "--site", site).stdout)
+        return {r["reservation_id"]: r for r in rows}
+
+    def wait_firm(self, ident):
+        return self.wait_state(ident, ("Reserved",))
+
+    def gone(self, site):
+        wait_for(f"{site} to have no group's reservation", lambda: not self.at_site(site), 30)
+
+    def test_1_all_or_none_and_back(self):
+        both = ["--component", "left:site=alpha,tasks=2", "--component", "right:site=beta,tasks=2"]
+        ident = self.coreserve(*both, "-d", "10:00", "--at", "+1:00:00").stdout.strip()
+        job = self.wait_firm(ident)
+        self.assertEqual({c["site"] for c in job["components"]}, {"alpha", "beta"})
+        for site, name in (("alpha", "left"), ("beta", "right")):
+            rows = wait_for("its reservation", lambda: self.at_site(site), 30)
+            self.assertEqual(list(rows), [f"{ident}.{name}.0"])
+            self.assertEqual(rows[f"{ident}.{name}.0"]["group"], ident)
+            self.assertEqual(rows[f"{ident}.{name}.0"]["procs"], 2)
+        # As much as there is at alpha, for the same moment: no site gets anything.
+        procs = json.loads(self.nui("alice", "sites", "--json").stdout)
+        most = next(s["procs_total"] for s in procs if s["site"] == "alpha")
+        self.coreserve("--component", f"left:site=alpha,tasks={most}", "--component",
+                       "right:site=beta,tasks=1", "-d", "10:00", "--at", "+1:00:00", code=1)
+        self.assertEqual(len(self.at_site("beta")), 1)
+        self.nui("alice", "cancel", ident)
+        self.wait_state(ident, ("Cancelled",))
+        self.gone("alpha")
+        self.gone("beta")
+        self.settled()
+
+    def test_2_jobs_come_in(self):
+        ident = self.coreserve("--component", "left:site=alpha,tasks=2", "--component",
+                               "right:site=beta,tasks=2", "-d", "5:00", "--at", "+15",
+                               "--window", "1:00").stdout.strip()
+        script = self.write("in.sh", "#!/bin/sh\necho inside\n")
+        self.wait_firm(ident)
+        for site in ("alpha", "beta"):
+            inside = self.grid.submit("alice", "-A", "phys", "-n", 2, "-t", "1:00", "--site", site,
+                                      "--reservation", ident, script)
+            job = self.wait_state(inside, ("Completed",))
+            rsv = next(iter(self.at_site(site).values()))
+            self.assertGreaterEqual(job["components"][0]["start_time"], rsv["start_time"])
+        # One site takes its part away: the other gives its own back, and the user is told who it was.
+        self.here("releaseres", "--site", "alpha", ident)
+        job = self.wait_state(ident, ("Failed", "Cancelled"))
+        self.assertIn("alpha", job["reason"])
+        self.gone("alpha")
+        self.gone("beta")
+        self.settled()
+
+    def test_3_bad_ones(self):
+        two = ["--component", "left:site=alpha,tasks=1", "--component", "right:site=beta,tasks=1"]
+        self.assertIn("two components", self.coreserve("-d", "1:00", code=2).stderr)
+        self.assertIn("two components", self.coreserve(*two[:2], "-d", "1:00", code=2).stderr)
+        self.assertIn("--duration", self.coreserve(*two, code=2).stderr)
+        said = self.coreserve(*two, "-d", "1:00", "--users", "a b", code=1).stderr
+        self.assertIn("user", said)
+        said = self.coreserve("--component", "left:site=alpha,tasks=1,licence=x:1", *two[2:], "-d", "1:00", code=1)
+        self.assertIn("licences", said.stderr)
+
+    def test_4_kills(self):
+        """The sites and the metascheduler die while it is firm: it stands, and ends when its time is over."""
+        ident = self.coreserve("--component", "left:site=alpha,tasks=2", "--component",
+                               "right:site=beta,tasks=2", "-d", "20", "--at", "+20", "--window", "1:00").stdout.strip()
+        self.wait_firm(ident)
+        for name in ("alpha", "beta", "meta"):
+            self.grid.daemons[name].kill()
+            self.grid.daemons[name].start()
+        self.grid.wait_serving()
+        self.assertEqual(len(wait_for("its reservation", lambda: self.at_site("alpha"), 30)), 1)
+        self.wait_state(ident, ("Completed",), seconds=150)
+        self.gone("alpha")
+        self.gone("beta")
+        self.settled()
+
+
+if __name__ == "__main__":
+    main()
