@@ -69,6 +69,39 @@ static int licence_record (void *target, const char *index, void **record_out, s
     return 0;
 }
 
+static int limit_record (void *target, const char *index, void **record_out, struct err *err)
+{
+    struct metad_config *config = target;
+    if (name_check ("user", index, err))
+        return ERR_INVALID;
+    for (uint32_t i = 0; i < config->limit_count; i++) {
+        if (strcmp (config->limit[i].user, index) == 0) {
+            *record_out = &config->limit[i];
+            return 0;
+        }
+    }
+    if (config->limit_count == CONFIG_LIMITS_MAX)
+        return err_set (err, ERR_LIMIT, "more than %d users with limits", CONFIG_LIMITS_MAX);
+    struct metad_limit *limit = &config->limit[config->limit_count++];
+    snprintf (limit->user, sizeof limit->user, "%s", index);
+    *record_out = limit;
+    return 0;
+}
+
+static const struct conf_param limit_attrs[] = {
+    {.name = "MAXJOB",
+     .type = CONF_INT,
+     .offset = offsetof (struct metad_limit, jobs),
+     .min = 1,
+     .max = 10000000},
+    {.name = "MAXPROC",
+     .type = CONF_INT,
+     .offset = offsetof (struct metad_limit, procs),
+     .min = 1,
+     .max = INT64_C (1) << 40},
+    {.name = NULL},
+};
+
 static const struct conf_param licence_attrs[] = {
     {.name = "COUNT",
      .type = CONF_INT,
@@ -152,6 +185,7 @@ static const struct conf_param params[] = {
      .flags = CONF_F_REQUIRED},
     {.name = "SITECFG", .type = CONF_RECORD, .attrs = site_attrs, .record = site_record},
     {.name = "METACFG", .type = CONF_RECORD, .attrs = site_attrs, .record = peer_record},
+    {.name = "GRIDUSERCFG", .type = CONF_RECORD, .attrs = limit_attrs, .record = limit_record},
     {.name = "GRIDLICENSE", .type = CONF_RECORD, .attrs = licence_attrs, .record = licence_record},
     DURATION ("TAKEOVERTIME", takeover, 3 * US_PER_S, 3600 * US_PER_S, "15"),
     DURATION ("LEASETIME", policy.lease, 2 * US_PER_S, 3600 * US_PER_S, "30"),
@@ -262,6 +296,18 @@ static int config_check (struct metad_config *config, struct err *err)
         return err_set (err, ERR_INVALID,
                         "METACFG names %u metaschedulers: a group has 3, 5 or 7, this one included",
                         config->peer_count);
+    for (uint32_t i = 0; i < config->limit_count; i++) {
+        const struct metad_limit *limit = &config->limit[i];
+        if (!limit->jobs && !limit->procs)
+            return err_set (err, ERR_INVALID, "GRIDUSERCFG[%s] has neither MAXJOB nor MAXPROC",
+                            limit->user);
+        if ((limit->jobs && limit->jobs < config->peer_count) ||
+            (limit->procs && limit->procs < config->peer_count))
+            return err_set (err, ERR_INVALID,
+                            "GRIDUSERCFG[%s]: each of %u metaschedulers gives out a share: a limit "
+                            "is as many or more",
+                            limit->user, config->peer_count);
+    }
     if (config->policy.prepare_timeout + config->policy.lease_margin > config->policy.lease)
         return err_set (err, ERR_INVALID,
                         "LEASETIME must be at least a second longer than PREPARETIMEOUT");

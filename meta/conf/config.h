@@ -15,7 +15,12 @@ enum hook_event { /* bits of notify_events: what webhooks are told of */
                   HOOK_SITE_LOST = 1 << 3,
                   HOOK_ALL = (1 << 4) - 1,
 };
-enum { CONFIG_SITES_MAX = 1000, CONFIG_ALLOW_MAX = 32, CONFIG_LICENCES_MAX = 256 };
+enum {
+    CONFIG_SITES_MAX = 1000,
+    CONFIG_ALLOW_MAX = 32,
+    CONFIG_LICENCES_MAX = 256,
+    CONFIG_LIMITS_MAX = 1000
+};
 
 /* A site, or a metascheduler of the group. */
 struct metad_site_config {
@@ -29,7 +34,15 @@ struct metad_licence {
     int64_t count;
 };
 
+/* GRIDUSERCFG */
+struct metad_limit {
+    char user[COALLOC_NAME_MAX]; /* or "DEFAULT" */
+    int64_t jobs, procs;         /* 0: no limit */
+};
+
 struct metad_config {
+    struct metad_limit limit[CONFIG_LIMITS_MAX];
+    uint32_t limit_count;
     const char *bank;
     struct metad_licence licence[CONFIG_LICENCES_MAX]; /* as in the file */
     uint32_t licence_count;

@@ -119,6 +119,9 @@ struct gridjob {
     uint32_t element; /* 1 + its index */
     enum array_turn turn;
     struct gridjob *array_prev, *array_next;
+    enum array_turn
+        limit; /* gridlimits.c: PLACED counts, WAITS for others of its user. Not durable */
+    struct gridjob *limit_prev, *limit_next;
     /* A co-allocated one. */
     struct coalloc_record *record;
     struct coalloc_record *slide; /* slide.h; may be NULL */

@@ -7,6 +7,7 @@
 
 #include "meta/place/arrays.h"
 #include "meta/place/gridlicence.h"
+#include "meta/place/gridlimits.h"
 #include "meta/job/peers.h"
 #include "meta/job/retry.h"
 #include "proto/base/clock.h"
@@ -236,6 +237,7 @@ bool waits_for (struct gridjob *job, struct coalloc_reason *reason)
     strbuf_free (&text);
     bool retries = !waits && !job->held && retry_waits (job, reason);
     bool turn = !waits && !job->held && !retries && !array_admits (job, reason);
+    turn = turn || (!waits && !job->held && !retries && !gridlimits_admit (job, reason));
     if (!never && (waits || job->held || retries || turn))
         lapses (job, retries, reason);
     return waits || job->held || retries || turn;

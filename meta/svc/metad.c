@@ -18,6 +18,7 @@
 #include "meta/job/metrics.h"
 #include "meta/job/peers.h"
 #include "meta/place/gridlicence.h"
+#include "meta/place/gridlimits.h"
 #include "meta/svc/hooks.h"
 #include "meta/svc/refusals.h"
 #include "meta/svc/share.h"
@@ -72,10 +73,10 @@ static const struct rpc_method peer_methods[] = {
 
 /* In the order in which they are told: what is kept of a job's records and votes before the notices of it. */
 static const struct metad_part *const parts[] = {
-    &group_part,   &lead_part,     &lead_beat_part, &hooks_part,  &gridlicence_part,
-    &answers_part, &waits_part,    &arrays_part,    &renew_part,  &report_part,
-    &seal_part,    &refusals_part, &steps_part,     &arrive_part, &share_part,
-    &ranking_part, &metrics_part,  &inputs_part,    NULL};
+    &group_part,   &lead_part,    &lead_beat_part, &hooks_part,      &gridlicence_part,
+    &answers_part, &waits_part,   &arrays_part,    &gridlimits_part, &renew_part,
+    &report_part,  &seal_part,    &refusals_part,  &steps_part,      &arrive_part,
+    &share_part,   &ranking_part, &metrics_part,   &inputs_part,     NULL};
 
 static int bank_link (struct metad *metad, const char *server, struct err *err)
 {

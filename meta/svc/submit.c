@@ -12,6 +12,7 @@
 #include "meta/svc/handlers.h"
 #include "meta/job/job.h"
 #include "meta/place/gridlicence.h"
+#include "meta/place/gridlimits.h"
 #include "meta/svc/hooks.h"
 #include "meta/lead/lead.h"
 #include "meta/job/peers.h"
@@ -552,7 +553,9 @@ static int submit_check (struct asking *asking, struct err *err)
     if (room_check (metad, asking->submitter, count, err) ||
         jobcheck_times (asking->job, true, clock_now_us (), err) ||
         job_check_runnable (asking->job, err) || sites_check (asking, err) ||
-        gridlicence_check (metad, asking->job, err) || hooks_check (metad, asking->job, err))
+        gridlicence_check (metad, asking->job, err) ||
+        gridlimits_check (metad, asking->job, asking->submitter, err) ||
+        hooks_check (metad, asking->job, err))
         return err->code;
     return waits_check (metad, asking->job, asking->submitter, err);
 }

@@ -4,7 +4,7 @@
 #include "proto/job/handover.h"
 #include "proto/job/jobcheck.h"
 
-enum { HOLDS_MAX = 4096, ITEMS_MAX = 8192 };
+enum { HOLDS_MAX = 4096, PAID_MAX = 256, ITEMS_MAX = 8192 };
 
 struct hold {
     char site[PRINCIPAL_NAME_MAX], job[96];
@@ -17,6 +17,8 @@ struct hold {
 
 static struct {
     struct hold hold[HOLDS_MAX];
+    char paid[PAID_MAX][64]; /* the grid's job of each charge of more than nothing */
+    uint32_t paid_count;
     uint32_t count;
     credit_micro balance, held, spent;
     uint64_t acked[MACHINES_MAX]; /* of each site's outbox: the highest without a gap */
@@ -204,6 +206,14 @@ static bool fresh (const struct rpccall *call, uint64_t sequence, uint64_t *acke
     return first;
 }
 
+uint32_t bank_charges (const char *grid_job_id)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < bank.paid_count; i++)
+        count += strcmp (bank.paid[i], grid_job_id) == 0;
+    return count;
+}
+
 static void hold_close (const char *id, const char *why)
 {
     struct hold *hold = hold_of (id);
@@ -220,6 +230,8 @@ static void on_charge (void *self, struct rpccall *call, const ProtobufCMessage 
     if (fresh (call, r->sequence, &reply.acked_sequence)) {
         CHECK (r->end_us >= r->start_us, "%s is charged for less than nothing", r->site_job_id);
         bank.spent += price (r->procs, r->end_us - r->start_us);
+        if (r->end_us > r->start_us && bank.paid_count < PAID_MAX)
+            snprintf (bank.paid[bank.paid_count++], sizeof bank.paid[0], "%s", r->grid_job_id);
         if (r->final && r->hold_id[0])
             hold_close (r->hold_id, "charged");
     }

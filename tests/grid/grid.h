@@ -64,6 +64,7 @@ void grid_clock_step (struct machine *machine, duration_us by);
 void grid_finish (void);
 Nui__Meta__V1__GridJobState grid_state (uint32_t job);
 const char *grid_reason (uint32_t job);
+const char *grid_id (uint32_t job); /* "grid.42" */
 bool grid_job_over (uint32_t job);
 uint32_t grid_attempts (uint32_t job); /* at a co-reservation, as its metascheduler counts them */
 /* Components that were launched, over all its transactions. */
@@ -96,7 +97,8 @@ void bank_begin (credit_micro balance);
 /* Whether it has this hold open; its end. */
 bool bank_hold_open (const char *hold_id, time_us *expires_out);
 uint32_t bank_holds_open (void);
-const char *bank_hold_any (void); /* the job of one that is open */
+uint32_t bank_charges (const char *grid_job_id); /* of more than nothing */
+const char *bank_hold_any (void);                /* the job of one that is open */
 
 /* faults.c: what goes wrong at random until it heals; clocks that stepped step back. */
 void faults_plan (duration_us until);

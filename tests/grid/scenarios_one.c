@@ -436,6 +436,67 @@ static void starts_before_the_old_place_is_given_up (void)
     come_forward (release_is_lost, "alpha", "Commit", 12 * SEC);
 }
 
+/* ---- limits over the grid */
+
+static uint32_t limited_jobs, limited_most;
+
+/* Never more than so many at all sites together. */
+static bool limited_over (void *arg)
+{
+    static const char *const site[] = {"alpha", "beta", "gamma"};
+    uint32_t live = 0, over = 0;
+    (void)arg;
+    for (int s = 0; s < 3; s++)
+        live += runner_live (machine_find (site[s]));
+    CHECK (live <= limited_most, "%u jobs are with sites, the limit is %u", live, limited_most);
+    for (uint32_t j = 0; j < limited_jobs; j++)
+        over += grid_job_over (j);
+    return over == limited_jobs;
+}
+
+static void limited_submit (uint32_t jobs, uint32_t metas, uint32_t most)
+{
+    static const char *const meta[] = {"meta1", "meta2", "meta3"};
+    struct grid_ask one = {.parts = 1, .tasks = {2}, .walltime = 20 * SEC};
+    limited_jobs = jobs;
+    limited_most = most;
+    sim_run (sim.now + 15 * SEC); /* all have reported */
+    for (uint32_t j = 0; j < jobs; j++)
+        grid_submit (meta[j % metas], &one);
+}
+
+static void limited_finish (void)
+{
+    CHECK (grid_until (limited_over, NULL, 600 * SEC), "not all of them ended");
+    for (uint32_t j = 0; j < limited_jobs; j++)
+        expect (j, COMPLETED);
+}
+
+static bool some_are_told (void *arg)
+{
+    uint32_t told = 0;
+    (void)arg;
+    for (uint32_t j = 0; j < limited_jobs; j++)
+        told += strncmp (grid_reason (j), "GridLimit", 9) == 0;
+    return told == limited_jobs - limited_most;
+}
+
+/* All would find processors at once; the metascheduler dies while two run. */
+static void user_stays_within_the_grids_limit (void)
+{
+    limited_submit (5, 1, 2);
+    sim.shortest = 15 * SEC;
+    CHECK (grid_until (some_are_told, NULL, 14 * SEC), "nobody is told of the limit");
+    machine_kill (machine_find ("meta1"), SEC);
+    limited_finish ();
+}
+
+static void group_shares_the_grids_limit (void)
+{
+    limited_submit (9, 3, 3);
+    limited_finish ();
+}
+
 /* ---- co-reservations without a job */
 
 static bool both_reserved (void *arg)
@@ -525,6 +586,12 @@ static const char *cut_off_its_site (uint32_t job)
     return NULL;
 }
 
+static bool no_holds (void *arg)
+{
+    (void)arg;
+    return bank_holds_open () == 0;
+}
+
 /* It runs there; the site ends it before the other one gets it: invariant (i). */
 static void site_of_a_running_job_is_lost (void)
 {
@@ -536,6 +603,10 @@ static void site_of_a_running_job_is_lost (void)
     CHECK (grid_launches (job) == 2 &&
                grid_replies (strcmp (was, "beta") ? "beta" : "gamma", "Submit") == 1,
            "it was not given to the other site");
+    grid_heal (); /* the lost site tells the bank what it has */
+    CHECK (grid_until (no_holds, NULL, 120 * SEC), "the bank keeps %u holds", bank_holds_open ());
+    CHECK (bank_charges (grid_id (job)) == 1, "its owner is charged for %u runs",
+           bank_charges (grid_id (job)));
 }
 
 /* By the owner's choice it stays. */
@@ -705,6 +776,17 @@ static const struct grid_shape rivals = {.sites = 3,
                                          .balance = 100000 * 1000000LL,
                                          .meta_lines = "ATTEMPTSMAX 60"};
 
+static const struct grid_shape limited = {.sites = 3,
+                                          .metas = 1,
+                                          .nodes = {2, 2, 2},
+                                          .balance = 100000 * 1000000LL,
+                                          .meta_lines = "GRIDUSERCFG[alice] MAXJOB=2"};
+static const struct grid_shape limited_group = {.sites = 3,
+                                                .metas = 3,
+                                                .nodes = {2, 2, 2},
+                                                .balance = 100000 * 1000000LL,
+                                                .meta_lines = "GRIDUSERCFG[DEFAULT] MAXPROC=6",
+                                                .group = true};
 static const struct grid_shape losing = {.sites = 3,
                                          .metas = 1,
                                          .nodes = {2, 2, 2},
@@ -783,6 +865,8 @@ const struct scenario scenarios_one[] = {
     {"site_dies_preparing_over_its_place", site_dies_preparing_over_its_place, &three},
     {"site_dies_committing_over_its_place", site_dies_committing_over_its_place, &three},
     {"starts_before_the_old_place_is_given_up", starts_before_the_old_place_is_given_up, &three},
+    {"user_stays_within_the_grids_limit", user_stays_within_the_grids_limit, &limited},
+    {"group_shares_the_grids_limit", group_shares_the_grids_limit, &limited_group},
     {"coreservation_stands_until_its_end", coreservation_stands_until_its_end, &three},
     {"coordinator_dies_committing_a_coreservation", coordinator_dies_committing_a_coreservation,
      &three},

@@ -228,6 +228,11 @@ const char *grid_reason (uint32_t job)
     return w.job[job].reason;
 }
 
+const char *grid_id (uint32_t job)
+{
+    return w.job[job].id;
+}
+
 bool grid_job_over (uint32_t job)
 {
     return w.job[job].over;

@@ -7,6 +7,7 @@
 
 #include "local/store/runs.h"
 #include "local/svc/job.h"
+#include "local/svc/grid/grid.h"
 #include "local/svc/job/charge.h"
 #include "local/svc/job/jobspec.h"
 #include "local/svc/svc_i.h"
@@ -95,10 +96,12 @@ static bool failed_here (const struct site_job *job, bool final)
     return final && strcmp (job->rec.reason_code, "NodeFailure") == 0;
 }
 
-/* AMCFG NODEFAILURE=FREE, and it ended for that. */
+/* AMCFG NODEFAILURE=FREE, and it ended for that; or it was ended since nobody heard of it here any more, and runs elsewhere: its
+ * owner pays for one of the two. */
 static bool given_away (const struct svc *svc, const struct site_job *job, bool final)
 {
-    return svc->settings->am.node_failure == AM_FREE && failed_here (job, final);
+    return (svc->settings->am.node_failure == AM_FREE && failed_here (job, final)) ||
+           (final && strcmp (job->rec.reason_code, CONTACT_LOST) == 0);
 }
 
 /* What it takes to end a job at its limit (and JOBMAXOVERRUN) is the site's own time; one that goes on for long after it

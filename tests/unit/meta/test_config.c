@@ -77,6 +77,12 @@ static void bad_files_are_refused_whole (void **state)
         {"BANK b:1\nGRIDLICENSE[matlab] COUNT=0\n", "COUNT"},
         {"BANK b:1\nGRIDLICENSE[matlab]\n", "GRIDLICENSE"},
         {"BANK b:1\nGRIDLICENSE[a/b] COUNT=1\n", "licence"},
+        {"BANK b:1\nGRIDUSERCFG[bob]\n", "GRIDUSERCFG"},
+        {"BANK b:1\nGRIDUSERCFG[bob] MAXJOB=0\n", "MAXJOB"},
+        {"BANK b:1\nGRIDUSERCFG[a/b] MAXJOB=1\n", "user"},
+        {"BANK b:1\nGRIDUSERCFG[bob] MAXPROC=2\nMETACFG[a] SERVER=a:1\nMETACFG[b] SERVER=b:1\n"
+         "METACFG[c] SERVER=c:1\n",
+         "gives out a share"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
