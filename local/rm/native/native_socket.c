@@ -91,11 +91,11 @@ static void on_event (struct bufferevent *io, short what, void *arg)
 static void on_limit (evutil_socket_t fd, short what, void *arg)
 {
     struct native_socket *s = arg;
-    char text[80];
+    char text[160];
     (void)fd;
     (void)what;
     if (s->error)
-        snprintf (text, sizeof text, "cannot be reached: %.50s", strerror (s->error));
+        snprintf (text, sizeof text, "cannot be reached: %s", strerror (s->error));
     else
         snprintf (text, sizeof text, "did not answer within %lld s (PATIENCE)",
                   (long long)(s->patience / US_PER_S));

@@ -176,8 +176,8 @@ static void a_hanging_start_holds_nobody_up (void **state)
 {
     struct native_world *w = *state;
     struct rm_job spec = spec_of ("site.12", "12");
+    w->options.patience = 5 * US_PER_S;
     begin (w);
-    w->options.patience = US_PER_S;
     native_world_put (w, "do.jobstart", "sleep 1000\n");
     native_world_put (w, "jobs", "%s13 STATE=Idle;UNAME=ann;QUEUETIME=100\n",
                       "SC=0 COUNT=2\n12 STATE=Idle;UNAME=ann;QUEUETIME=100;TASKS=2\n");

@@ -353,6 +353,7 @@ static void a_lost_submission (void **state)
 {
     struct native_world *w = *state;
     struct rm_job spec = our_spec (w);
+    w->options.patience = 60 * US_PER_S;
     native_world_put (w, "answer.jobsubmit", "SC=0 JO");
     native_world_open (w);
     UNTIL (w, native_world_fresh (w));
