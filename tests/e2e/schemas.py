@@ -20,7 +20,7 @@ NODE = ("node:s state:s procs:i dedicated_procs:i memory_mb:i dedicated_memory_m
         "gres:s? switches:s? opsys:s? arch:s? reason:s?")
 RESERVATION = ("reservation_id:s type:s job_state:s? start_time:t end_time:t? duration:d nodes:i procs:i node:s? "
                "tasks:i? acl:s? flags:s? owner:s? resources:s? tasks_wanted:i tasks_up:i used_by:s? standing:s? "
-               "charge:s?")
+               "charge:s? group:s?")
 CREDENTIAL = ("name:s priority:n qdef:s? qlist:s? target:n target_type:s? limits:s? flags:s? qtweight:n qttarget:n "
               "xfweight:n xftarget:n")
 SUMS = ("jobs:i jobs_percent:n successful:i ph_requested:n ph_requested_percent:n ph_dedicated:n "
