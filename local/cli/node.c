@@ -559,6 +559,8 @@ static void showres_groups (struct reservations *rsv)
     for (uint32_t i = 0; i < rsv->count; i++)
         if (*rsv->item[i]->group)
             rsv->item[count++] = rsv->item[i];
+        else
+            nui__local__v1__reservation__free_unpacked (rsv->item[i], NULL);
     rsv->count = count;
 }
 
