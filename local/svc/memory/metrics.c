@@ -154,7 +154,8 @@ static void jobs_write (struct svc *svc, struct metrics_page *page, const char *
     metrics_family (page, name, METRICS_GAUGE, help);
     for (uint32_t c = 0; c < m->class_count; c++)
         for (int s = 0; s < SITE_STATES; s++) {
-            const int64_t *of = (const int64_t *)((const char *)&m->class_jobs[c] + field);
+            const int64_t *of =
+                (const int64_t *)(const void *)((const char *)&m->class_jobs[c] + field);
             if (m->class_jobs[c].count[s] > 0)
                 metrics_count (
                     page, of[s],
