@@ -238,7 +238,7 @@ static void on_http (void *arg, CURL *easy, CURLcode code)
     (void)arg;
     curl_easy_getinfo (easy, CURLINFO_PRIVATE, &found);
     curl_easy_getinfo (easy, CURLINFO_RESPONSE_CODE, &status);
-    c = (struct native_call *)found;
+    c = (void *)found; /* set as such: CURLOPT_PRIVATE */
     const char *text = strbuf_text (&c->answer);
     snprintf (how, sizeof how, "answered with HTTP status %ld", status);
     if (c->flooded || code == CURLE_OPERATION_TIMEDOUT) {
