@@ -163,7 +163,7 @@ static bool never_runs (const struct pass *p, uint32_t slot)
 
     return ((p->c->hot[slot].limited & LIMITED_ACTIVE) &&
             limits_never_check (p->c->limits, &p->c->lj[slot], &v) != 0) ||
-           never_shut_out (p->c, job_at (p->c, slot));
+           never_shut_out (p->c, job_at (p->c, slot)) || never_recurs (p->c, job_at (p->c, slot));
 }
 
 /* Everything that may stand in the way of one job; its mark, and the reason where it is out. */

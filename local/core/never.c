@@ -179,7 +179,8 @@ static uint32_t never_moments (const struct cluster *c,
 }
 
 /* The best of all moments for this req; and whether one of them does for all of them. */
-static bool never_moment (struct cluster *c, const struct job *job, uint64_t best[REQS_MAX])
+static bool never_moment (struct cluster *c, const struct wanted *w, duration_us length,
+                          uint64_t best[REQS_MAX])
 {
     time_us moment[NEVER_SERIES_MAX * NEVER_WEEK_DAYS];
     uint32_t count = never_moments (c, moment);
@@ -187,12 +188,12 @@ static bool never_moment (struct cluster *c, const struct job *job, uint64_t bes
 
     memset (best, 0, REQS_MAX * sizeof *best);
     for (uint32_t m = 0; m < count && !some; m++) {
-        struct never_ask ask = {c->now, moment[m], length_least (c, job->spec.walltime_limit)};
+        struct never_ask ask = {c->now, moment[m], length};
         some = true;
-        for (uint32_t r = 0; r < job->spec.req_count; r++) {
-            uint64_t left = never_left (c, shape_refresh (c, job->shape[r]), &ask);
+        for (uint32_t r = 0; r < w->req_count; r++) {
+            uint64_t left = never_left (c, shape_refresh (c, w->shape[r]), &ask);
             best[r] = left > best[r] ? left : best[r];
-            some = some && left >= job->spec.req[r].tasks;
+            some = some && left >= w->req[r].tasks;
         }
     }
     return some;
@@ -201,29 +202,33 @@ static bool never_moment (struct cluster *c, const struct job *job, uint64_t bes
 bool never_recurs (struct cluster *c, struct job *job)
 {
     uint64_t best[REQS_MAX];
+    struct wanted w = wanted_job (job);
 
     if (job->again_serial == c->lasting)
         return job->again_shut;
     job->again_serial = c->lasting;
-    job->again_shut = !never_moment (c, job, best);
+    job->again_shut = !never_moment (c, &w, length_least (c, job->spec.walltime_limit), best);
     return job->again_shut;
 }
 
-struct reason never_recurs_why (struct cluster *c, const struct job *job)
+bool never_recurs_why (struct cluster *c, const struct wanted *w, duration_us length,
+                       struct reason *why)
 {
-    struct reason why = {.code = REASON_NEVER_FREE, .clears = TIME_US_NONE};
     uint64_t best[REQS_MAX];
     uint32_t r = 0;
 
-    (void)never_moment (c, job, best);
-    while (r + 1 < job->spec.req_count && best[r] >= job->spec.req[r].tasks)
+    if (never_moment (c, w, length_least (c, length), best))
+        return false;
+    while (r + 1 < w->req_count && best[r] >= w->req[r].tasks)
         r++;
-    why.which = (uint8_t)r;
-    why.need = job->spec.req[r].tasks;
-    why.have = (int64_t)best[r];
-    why.length = job->spec.walltime_limit;
-    why.rsv = never_barred (c, &c->shape[job->shape[r]], true);
-    return why;
+    *why = (struct reason){.code = REASON_NEVER_FREE,
+                           .clears = TIME_US_NONE,
+                           .which = (uint8_t)r,
+                           .need = w->req[r].tasks,
+                           .have = (int64_t)best[r],
+                           .length = length,
+                           .rsv = never_barred (c, &c->shape[w->shape[r]], true)};
+    return true;
 }
 
 /* --- with a timeline ---------------------------------------------------------------------------- */

@@ -132,7 +132,12 @@ int query_earliest (struct cluster *c, const struct query *q, time_us now, struc
     if (!narrow_place (a.tl, arena, &a.w, 0, q->duration, a.from, q->until, CHOICE_POLICY,
                        &out->start, &out->allocation))
         out->start = TIME_US_NONE;
-    if (out->start != a.from) {
+    /* What comes again is in the timeline for its next times only: after the last of them is no moment. */
+    if (out->start != a.from && !q->inside.v &&
+        never_recurs_why (c, &a.w, q->duration, &out->reason)) {
+        out->start = TIME_US_NONE;
+        out->allocation = (struct allocation){0};
+    } else if (out->start != a.from) {
         out->reason = refusal (c, q, &a, a.from, now);
         if (out->start == TIME_US_NONE && q->until == TIME_US_MAX &&
             (out->reason.code == REASON_RESOURCES || out->reason.code == REASON_PROMISED ||

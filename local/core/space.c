@@ -669,7 +669,8 @@ bool space_never (struct pass *p, uint32_t slot, struct reason *why)
     }
     timeline_wake (p->tl);
     refresh_shapes (p, job);
-    *why = never_recurs (p->c, job) ? never_recurs_why (p->c, job) : never_why (p->tl, &w);
+    if (!never_recurs_why (p->c, &w, job->spec.walltime_limit, why))
+        *why = never_why (p->tl, &w);
     job->why_serial = p->c->lasting;
     return true;
 }

@@ -160,8 +160,9 @@ bool never_shut_out (struct cluster *c, const struct job *job);
  * O(times in a week · nodes reserved), once until any of them changes; past NEVER_SERIES_MAX of them they are not asked. */
 enum { NEVER_SERIES_MAX = 16 };
 bool never_recurs (struct cluster *c, struct job *job);
-/* … and which rule forbids it. */
-struct reason never_recurs_why (struct cluster *c, const struct job *job);
+/* The same of anything wanted for so long, at the cost of a look; and which rule forbids it. */
+bool never_recurs_why (struct cluster *c, const struct wanted *w, duration_us length,
+                       struct reason *why);
 
 /* Start intervals of one shape: timeline_starts calls back in ascending order. */
 typedef bool (*interval_fn) (void *self, time_us begin, time_us end);

@@ -229,7 +229,8 @@ static void mark_all (struct model *m)
     for (int i = 0; i < m->job_count; i++)
         m->mark[i] = OUT;
     for (int i = 0; i < m->job_count; i++) {
-        bool lost = too_large (m, &m->job[i], true);
+        bool lost = m->state[i] == QUEUED &&
+                    (too_large (m, &m->job[i], true) || never_between (m, &m->job[i]));
         if (m->state[i] != QUEUED || !model_alone (&waiting, i) ||
             too_large (m, &m->job[i], false) || !model_within (&empty, i, false, false) ||
             (!lost && !model_within (&waiting, i, true, false)))

@@ -479,15 +479,99 @@ static void test_move (void **state)
     scene_free (&s);
 }
 
+/* Two of four nodes are the day's, from two to ten in the evening, each day; two of its days are in the calendar. */
+static void daily (struct scene *s)
+{
+    enum { FROM = 2 * 3600, TO = 22 * 3600, DAY = 24 * 3600, EACH_DAY = 0x7f };
+    struct acl_entry acl = user (BOB, AFFINITY_POSITIVE);
+    struct req req = scene_req (2, 1, 0);
+    struct placement item[] = {{{2}, 1, 0}, {{3}, 1, 0}};
+    struct allocation a = {2, item};
+
+    scene_policy (s);
+    scene_nodes (s, 4, 1, 1000);
+    for (int day = 0; day < 2; day++) {
+        struct rsv_spec rsv = {
+            .id = {(uint64_t)(7 + day)},
+            .kind = RSV_ADMIN,
+            .start = (FROM + day * DAY) * S,
+            .end = (TO + day * DAY) * S,
+            .req_count = 1,
+            .req = &req,
+            .acl_count = 1,
+            .acl = &acl,
+            .again = {.series = 1, .days = EACH_DAY, .from = FROM * S, .to = TO * S}};
+        assert_int_equal (cluster_rsv_create (s->c, &rsv, &a, 0, &s->err), 0);
+    }
+}
+
+enum { NIGHT = 4 * 3600, EVENING = 22 * 3600 };
+
+/* A direct question names no moment after the last day either. */
+static void test_daily_asked (void **state)
+{
+    struct scene s;
+    struct req three = scene_req (3, 1, 0);
+    struct query q = {.req_count = 1,
+                      .req = &three,
+                      .duration = (NIGHT + 1) * S,
+                      .from = TIME_US_NONE,
+                      .until = TIME_US_MAX,
+                      .queue = true};
+    struct slot slot;
+
+    (void)state;
+    daily (&s);
+    assert_int_equal (query_earliest (s.c, &q, 0, s.arena, &slot, &s.err), 0);
+    assert_int_equal (slot.start, TIME_US_NONE);
+    assert_int_equal (slot.reason.code, REASON_NEVER_FREE);
+    assert_int_equal (slot.reason.have, 2);
+    assert_true (slot.reason.rsv.v == 7 || slot.reason.rsv.v == 8);
+    q.duration = NIGHT * S;
+    assert_int_equal (query_earliest (s.c, &q, 0, s.arena, &slot, &s.err), 0);
+    assert_int_equal (slot.start, EVENING * S);
+    scene_free (&s);
+}
+
+/* That a job can never run is remembered until it, or a reservation, is another. */
+static void test_daily_forgotten (void **state)
+{
+    struct scene s;
+    struct req three = scene_req (3, 1, 0);
+    struct job_spec job = job_of (1, EVE, &three, NIGHT + 1);
+
+    (void)state;
+    daily (&s);
+    assert_int_equal (cluster_job_submit (s.c, &job, 0, &s.err), 0);
+    scene_pass (&s, 0);
+    assert_int_equal (scene_view (&s, 1).reason.code, REASON_NEVER_FREE);
+    job.walltime_limit = NIGHT * S;
+    assert_int_equal (cluster_job_modify (s.c, &job, 0, &s.err), 0);
+    scene_pass (&s, 0);
+    assert_int_equal (scene_view (&s, 1).reserved_start, EVENING * S);
+    job.walltime_limit = (NIGHT + 1) * S;
+    assert_int_equal (cluster_job_modify (s.c, &job, 0, &s.err), 0);
+    scene_pass (&s, 0);
+    assert_int_equal (scene_view (&s, 1).reason.code, REASON_NEVER_FREE);
+    struct placement item = {{3}, 1, 0};
+    struct allocation one = {1, &item};
+    for (uint64_t day = 7; day < 9; day++) /* the days leave it a node more */
+        assert_int_equal (cluster_rsv_move (s.c, (struct rsv_id){day}, 1, &one, 0, &s.err), 0);
+    scene_pass (&s, 0);
+    assert_true (scene_runs (&s, 1));
+    scene_free (&s);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_affinity),   cmocka_unit_test (test_neutral),
-        cmocka_unit_test (test_barred),     cmocka_unit_test (test_overlap),
-        cmocka_unit_test (test_acl),        cmocka_unit_test (test_part),
-        cmocka_unit_test (test_times),      cmocka_unit_test (test_named),
-        cmocka_unit_test (test_single_use), cmocka_unit_test (test_firm),
-        cmocka_unit_test (test_windows),    cmocka_unit_test (test_everywhere),
+        cmocka_unit_test (test_daily_asked), cmocka_unit_test (test_daily_forgotten),
+        cmocka_unit_test (test_affinity),    cmocka_unit_test (test_neutral),
+        cmocka_unit_test (test_barred),      cmocka_unit_test (test_overlap),
+        cmocka_unit_test (test_acl),         cmocka_unit_test (test_part),
+        cmocka_unit_test (test_times),       cmocka_unit_test (test_named),
+        cmocka_unit_test (test_single_use),  cmocka_unit_test (test_firm),
+        cmocka_unit_test (test_windows),     cmocka_unit_test (test_everywhere),
         cmocka_unit_test (test_move),
     };
 
