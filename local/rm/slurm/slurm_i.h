@@ -113,6 +113,7 @@ struct slurm_job {
     bool soon;            /* in slurm->unsettled */
     bool gone;            /* not in Slurm's list any more */
     uint64_t written;     /* looks begun before this number do not count */
+    bool watched;         /* asked for by itself since then */
     duration_us deadline; /* monotonic; of PHASE_WATCH, of SEEK_USAGE */
     bool usage_asked;     /* sacct was, whatever it said */
     duration_us cpu_time; /* it said; -1: nothing */
@@ -270,8 +271,8 @@ struct slurm_job *slurm_job_by_title (struct slurm *slurm, const char *title);
 void slurm_job_rm_id (struct slurm_job *job, const char *rm_id);
 /* The partition that a job in ours came from; Slurm's default one when that was before a restart of ours. */
 const char *slurm_job_class (const struct slurm_job *job);
-/* What a look said of it. */
-void slurm_job_seen (struct slurm_job *job, const struct slurm_seen *seen);
+/* What a look said of it, or what was asked of it alone, after its last request was answered. */
+void slurm_job_seen (struct slurm_job *job, const struct slurm_seen *seen, bool asked);
 /* Tells what is to be told, does what is to be done next. May free the job. */
 void slurm_job_settle (struct slurm_job *job);
 void slurm_job_finish (struct slurm_job *job, const struct rm_status *status);

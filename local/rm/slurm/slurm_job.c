@@ -312,6 +312,7 @@ static void on_errand (void *arg, const struct slurm_answer *answer)
         return;
     job->busy = false;
     job->written = e.slurm->look + 1;
+    job->watched = false;
     e.then (job, answer);
 }
 
@@ -727,13 +728,13 @@ void slurm_job_settle (struct slurm_job *job)
     job->settling = false;
 }
 
-void slurm_job_seen (struct slurm_job *job, const struct slurm_seen *seen)
+void slurm_job_seen (struct slurm_job *job, const struct slurm_seen *seen, bool asked)
 {
     struct slurm *slurm = job->owner;
     const struct rm_native *n = &seen->native;
     job->seen = slurm->look;
     job->gone = false;
-    if (job->busy || job->written > slurm->look)
+    if (job->busy || (job->written > slurm->look && !asked))
         return;
     job->state = seen->state;
     number_set (job, seen->number);

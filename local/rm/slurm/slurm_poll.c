@@ -202,7 +202,7 @@ void slurm_seen_take (struct slurm *slurm, const struct slurm_seen *seen)
     if (job->digest == 1) /* someone requeued what had ended */
         job->digest = 0;
     bool counts = !job->busy && job->written <= slurm->look;
-    slurm_job_seen (job, seen);
+    slurm_job_seen (job, seen, false);
     if (job->native && counts && (seen->state != SLURM_ENDED || !*job->job_id) &&
         slurm_job_by_rm (slurm, n->rm_id) == job && job->digest != 1)
         native_tell (slurm, job, n);
@@ -493,7 +493,7 @@ static int on_watched_job (void *arg, const char *key, json_t *object, struct er
     int rc = slurm_parse_job (object, slurm->partition, arena, &seen, err);
     struct slurm_job *job = rc == 0 ? slurm_job_by_rm (slurm, seen.native.rm_id) : NULL;
     if (job && job->submit == seen.native.submit)
-        slurm_job_seen (job, &seen);
+        slurm_job_seen (job, &seen, job->watched);
     arena_destroy (arena);
     return rc;
 }
@@ -527,6 +527,7 @@ static void watch_each (struct slurm *slurm, struct slurm_job *const *job, uint3
                                         .on_done = on_watched_done,
                                         .arg = slurm};
         snprintf (path, sizeof path, "job/%lld", (long long)job[i]->number);
+        job[i]->watched = !job[i]->busy;
         slurm_rest_send (slurm->rest, &request);
     }
     if (count > 0)
@@ -548,8 +549,10 @@ static void on_watch (evutil_socket_t fd, short what, void *arg)
         return;
     }
     struct strbuf ids = STRBUF_INIT;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count && !slurm->watching; i++) {
         strbuf_printf (&ids, "%s%s", i ? "," : "", found[i]->rm_id);
+        found[i]->watched = !found[i]->busy;
+    }
     if (!slurm->watching)
         slurm_states_ask (slurm, strbuf_text (&ids), on_watched_job, on_watched_states);
     slurm->watching = true;

@@ -27,7 +27,7 @@ struct world {
     struct log *log;
     struct rm rm;
     bool by_token;
-    duration_us patience;
+    duration_us patience, poll;
     /* what the adapter tells */
     unsigned started, ended, unknown, node_events, natives;
     char placement[128], handed[32], native[64];
@@ -106,6 +106,7 @@ static int setup (void **state)
     fclose (f);
     play_init (&w->play, data);
     w->patience = 15 * US_PER_S;
+    w->poll = US_PER_S / 50;
     w->base = event_base_new ();
     w->fake = fake_slurm_create (w->base, play_answer, &w->play);
     snprintf (path, sizeof path, "%s/log", w->dir);
@@ -131,7 +132,7 @@ static void begin (struct world *w)
                                      .partition = "nui",
                                      .site = "alpha",
                                      .bin_dir = NUI_SLURM_COMMANDS,
-                                     .poll = US_PER_S / 50,
+                                     .poll = w->poll,
                                      .patience = w->patience,
                                      .token_life = 600 * US_PER_S,
                                      .job_dir = jobs,
@@ -310,6 +311,36 @@ static void starts_on_the_nodes_that_were_chosen (void **state)
     assert_int_equal (w->end[0].end, RM_END_EXITED);
     assert_int_equal (w->end[0].exit_code, 0);
     assert_string_equal (w->play.passed_over, "");
+}
+
+/* Whoever is started is asked for by itself, or many by their states: nobody waits for the next look, which is an hour
+ * away. */
+static void a_start_is_seen_between_looks (void **state)
+{
+    enum { MANY = 40 };
+    struct world *w = *state;
+    char id[MANY][16];
+    unsigned number[MANY];
+    for (unsigned i = 0; i < MANY; i++)
+        number[i] = play_sbatch (&w->play, "games", 2, 4);
+    w->poll = 3600 * US_PER_S;
+    begin (w);
+    UNTIL (w, fresh (w) && w->natives == MANY);
+    for (unsigned i = 0; i < MANY; i++) {
+        char rm_id[16];
+        snprintf (id[i], sizeof id[i], "alpha.%u", i + 1);
+        snprintf (rm_id, sizeof rm_id, "%u", number[i]);
+        assert_int_equal (w->rm.ops->bind (w->rm.self, rm_id, 0, id[i], 0, 0, NULL), 0);
+    }
+    start_on (w, id[0], number[0], two, 2);
+    UNTIL (w, w->started == 1);
+    if (w->play.number > 40) { /* before, many are seen by the list only, which is read for them */
+        unsigned whole = w->play.whole;
+        for (unsigned i = 1; i < MANY; i++)
+            start_on (w, id[i], number[i], two, 2);
+        UNTIL (w, w->started == MANY);
+        assert_int_equal (w->play.whole, whole);
+    }
 }
 
 static void ends_as_it_did (void **state)
@@ -688,6 +719,7 @@ int main (int argc, char **argv)
         cmocka_unit_test_setup_teardown (nodes_are_drained_and_come_back, setup, teardown),
         cmocka_unit_test_setup_teardown (recorded_drained_nodes, setup, teardown),
         cmocka_unit_test_setup_teardown (starts_on_the_nodes_that_were_chosen, setup, teardown),
+        cmocka_unit_test_setup_teardown (a_start_is_seen_between_looks, setup, teardown),
         cmocka_unit_test_setup_teardown (ends_as_it_did, setup, teardown),
         cmocka_unit_test_setup_teardown (is_cancelled, setup, teardown),
         cmocka_unit_test_setup_teardown (is_held_and_released_from_both_sides, setup, teardown),
