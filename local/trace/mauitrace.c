@@ -242,6 +242,7 @@ int mauitrace_line (struct workload_reader *r, char *line, struct err *err)
     job.cred[CRED_QOS] = cred_of (w, CRED_QOS, field[T_QOS]);
     job.submit = (start_date > submit ? start_date : submit) * US_PER_S;
     job.run = (complete - start) * US_PER_S;
+    job.began = start * US_PER_S;
     job.deadline = end_date > 0 && end_date < MAUITRACE_NO_END_S ? end_date * US_PER_S : 0;
     job.limit = limit > 0 ? limit : 1;
     if (job.run > limit)

@@ -10,7 +10,8 @@
 enum swf_field {
     SWF_NUMBER,
     SWF_SUBMIT,
-    SWF_RUN = 3,
+    SWF_WAIT,
+    SWF_RUN,
     SWF_PROCS_USED,
     SWF_CPU, /* average over the processors that it had */
     SWF_PROCS = 7,
@@ -85,6 +86,7 @@ int swf_line (struct workload_reader *r, char *line, struct err *err)
             .number = (uint64_t)(value[SWF_NUMBER] / US_PER_S),
             .submit = value[SWF_SUBMIT],
             .run = value[SWF_RUN] < limit ? value[SWF_RUN] : limit,
+            .began = value[SWF_WAIT] >= 0 ? value[SWF_SUBMIT] + value[SWF_WAIT] : TIME_US_NONE,
             /* A limit of nothing still needs a moment to be placed in. */
             .limit = limit > 0 ? limit : 1,
             .procs = (uint32_t)(procs / US_PER_S),

@@ -31,6 +31,7 @@ struct workload_job {
     const char *name; /* "17", "j16" */
     time_us submit;
     duration_us run;
+    time_us began; /* as the log has it; TIME_US_NONE: it does not say */
     duration_us limit;
     time_us deadline;          /* it is to have ended by then; 0: none */
     uint32_t cred[CRED_KINDS]; /* [CRED_QOS] is what was asked for; CRED_NONE: nothing */

@@ -231,6 +231,125 @@ static void class_bars (struct lab *lab, const struct lab_run *run, uint32_t cou
                    large, is_long / 3600));
 }
 
+/* --- who gains, who loses ------------------------------------------------------------------ */
+
+struct user_change {
+    uint32_t user;
+    uint64_t jobs;
+    double before, after; /* mean waits, hours */
+    struct interval95 change;
+};
+
+static int by_change (const void *a, const void *b)
+{
+    const struct user_change *x = a, *y = b;
+    double left = x->change.mean * (double)x->jobs, right = y->change.mean * (double)y->jobs;
+    return left != right ? (left < right ? -1 : 1) : x->user < y->user ? -1 : x->user > y->user;
+}
+
+/* Mean waits of each user who has jobs that ran under both; whoever gains most hours in all comes first. */
+static uint32_t users_change (struct lab *lab, const struct lab_result *a,
+                              const struct lab_result *b, struct user_change **out)
+{
+    uint32_t count = 0;
+    uint64_t kinds = 0;
+    for (uint64_t i = 0; i < a->count; i++)
+        if (a->job[i].user != CRED_NONE && a->job[i].user >= kinds)
+            kinds = a->job[i].user + 1;
+    *out = arena_alloc (lab->arena, (kinds + 1) * sizeof **out);
+    double *d = lab_numbers (lab, a->count);
+    for (uint32_t user = 0; user < kinds; user++) {
+        struct user_change u = {.user = user};
+        for (uint64_t i = 0; i < a->count; i++) {
+            if (a->job[i].user != user || !lab_ran (&a->job[i]) || !lab_ran (&b->job[i]))
+                continue;
+            double before = lab_wait_s (&a->job[i]) / 3600, after = lab_wait_s (&b->job[i]) / 3600;
+            u.before += before;
+            u.after += after;
+            d[u.jobs++] = after - before;
+        }
+        if (u.jobs == 0)
+            continue;
+        u.before /= (double)u.jobs;
+        u.after /= (double)u.jobs;
+        u.change = lab_bootstrap (d, u.jobs, lab->options->seed);
+        (*out)[count++] = u;
+    }
+    qsort (*out, count, sizeof **out, by_change);
+    return count;
+}
+
+/* Below five jobs an interval says nothing. */
+static const char *user_verdict (const struct user_change *u)
+{
+    enum { JOBS_FEW = 5 };
+    return u->jobs < JOBS_FEW        ? "few jobs"
+           : !lab_apart (&u->change) ? "not told from noise"
+           : u->change.mean < 0      ? "gains"
+                                     : "loses";
+}
+
+static void users_figure (struct lab *lab, const struct user_change *user, uint32_t count,
+                          const char *label)
+{
+    enum { SHOWN = 10 }; /* of those who gain, and of those who lose */
+    uint32_t shown = count < 2 * SHOWN ? count : 2 * SHOWN;
+    const char **name = arena_alloc (lab->arena, (shown + 1) * sizeof *name);
+    double *y = lab_numbers (lab, shown), *low = lab_numbers (lab, shown),
+           *high = lab_numbers (lab, shown);
+    for (uint32_t i = 0; i < shown; i++) {
+        const struct user_change *u = &user[i < (shown + 1) / 2 ? i : count - shown + i];
+        name[i] = arena_strdup (lab->arena, cred_name (&lab->names, CRED_USER, u->user));
+        y[i] = u->change.mean, low[i] = u->change.low, high[i] = u->change.high;
+    }
+    struct chart chart = {.title = lab_words (lab, "Who gains and who loses under %s", label),
+                          .y_label = "hours of wait, change of the mean",
+                          .x_label = "",
+                          .category = name,
+                          .category_count = shown,
+                          .zero_line = true,
+                          .height = 320};
+    struct chart_series *s =
+        chart_add (&chart, NULL, CHART_BARS, shown, lab_steps (lab, shown, 0, 1), y);
+    s->low = low;
+    s->high = high;
+    report_figure (lab->report, &chart, "users.csv",
+                   "Users by the hours that all of their jobs wait less or more; below 0 is a "
+                   "gain. Lines: 95 % intervals.");
+}
+
+static void users_compare (struct lab *lab, const struct lab_run *run, uint32_t count)
+{
+    struct strbuf *csv = report_file (lab->report, "users.csv"), rows = STRBUF_INIT;
+    strbuf_puts (csv, "user,policy,jobs,before,after,change,change_low,change_high,verdict\n");
+    strbuf_puts (&rows, "user\tpolicy\tjobs\tmean wait, hours\tthen\tchange\tverdict");
+    report_heading (lab->report, "Who gains, who loses");
+    for (uint32_t r = 1; r < count; r++) {
+        struct user_change *user;
+        uint32_t users = users_change (lab, &run[0].result, &run[r].result, &user), told = 0;
+        for (uint32_t i = 0; i < users; i++) {
+            const struct user_change *u = &user[i];
+            const char *name = cred_name (&lab->names, CRED_USER, u->user),
+                       *verdict = user_verdict (u);
+            told += strcmp (verdict, "gains") == 0 || strcmp (verdict, "loses") == 0;
+            strbuf_printf (csv, "%s,%s,%llu,%.6g,%.6g,%.6g,%.6g,%.6g,%s\n", name, run[r].label,
+                           (unsigned long long)u->jobs, u->before, u->after, u->change.mean,
+                           u->change.low, u->change.high, verdict);
+            strbuf_printf (&rows, "\n%s\t%s\t%llu\t%s\t%s\t%s\t%s", name, run[r].label,
+                           (unsigned long long)u->jobs, lab_number (lab, u->before, false),
+                           lab_number (lab, u->after, false), with_interval (lab, &u->change, true),
+                           verdict);
+        }
+        report_text (lab->report, "%s: %u users, of %u the change is more than chance.",
+                     run[r].label, users, told);
+        if (users > 0)
+            users_figure (lab, user, users, run[r].label);
+    }
+    strbuf_puts (&rows, "\n");
+    report_table (lab->report, rows.data, NULL);
+    strbuf_free (&rows);
+}
+
 int exp_compare (struct lab *lab, struct err *err)
 {
     const struct lab_options *o = lab->options;
@@ -243,14 +362,25 @@ int exp_compare (struct lab *lab, struct err *err)
     for (uint32_t r = 0; r < o->config_count && !rc; r++) {
         const char *text = "";
         bool fifo = r > 0 && strcmp (o->config[r], LAB_PBSFIFO_NAME) == 0;
-        rc = text_read (lab, o->config[fifo ? 0 : r], &text, err);
+        bool as_was = r == 0 && strcmp (o->config[r], LAB_LOG_NAME) == 0;
+        const char *file = o->config[as_was ? 1 : fifo ? 0 : r]; /* what the site is */
+        if (as_was && strncmp (o->workload, "model:", 6) == 0)
+            rc = err_set (err, ERR_INVALID, "%s needs a log of what was, and %s is a model",
+                          LAB_LOG_NAME, o->workload);
+        if (fifo && strcmp (file, LAB_LOG_NAME) == 0)
+            rc = err_set (err, ERR_INVALID, "%s needs a configuration as the first, not %s",
+                          LAB_PBSFIFO_NAME, LAB_LOG_NAME);
+        rc = rc ? rc : text_read (lab, file, &text, err);
         if (!rc)
-            run[r] = lab_run_make (lab, fifo ? "PBS FIFO" : last_part (o->config[r]), text,
-                                   lab->workload);
+            run[r] = lab_run_make (lab,
+                                   fifo     ? "PBS FIFO"
+                                   : as_was ? "as it was"
+                                            : last_part (file),
+                                   text, lab->workload);
         if (!rc)
-            run[r].config_path = o->config[fifo ? 0 : r];
-        if (!rc && fifo)
-            run[r].scheduler = LAB_PBSFIFO;
+            run[r].config_path = file;
+        if (!rc)
+            run[r].scheduler = fifo ? LAB_PBSFIFO : as_was ? LAB_LOG : LAB_CORE;
     }
     if (rc)
         return rc;
@@ -265,6 +395,11 @@ int exp_compare (struct lab *lab, struct err *err)
             "cannot be told from noise. One log is one history: people who wait less send other "
             "jobs, which no replay knows.",
             run[0].label);
+        if (run[0].scheduler == LAB_LOG)
+            report_lead (
+                lab->report,
+                "\"As it was\" is when the jobs did start, as the log has it. The replay "
+                "begins with an empty machine and knows of no job that is not in the log.");
         strbuf_puts (&rows, "what\tpolicy\ttoday\tthen\tchange\tverdict");
         struct strbuf *csv = report_file (lab->report, "changes.csv");
         strbuf_puts (
@@ -278,6 +413,7 @@ int exp_compare (struct lab *lab, struct err *err)
         lab_table_stats (lab, run, o->config_count, "statistics.csv");
         strbuf_puts (&rows, "\n");
         report_table (lab->report, rows.data, NULL);
+        users_compare (lab, run, o->config_count);
         report_heading (lab->report, "In pictures");
         lab_figure_use (lab, run, o->config_count, "use.csv", "Use of the machine over the log.");
         wait_curves (lab, run, o->config_count);
@@ -286,7 +422,8 @@ int exp_compare (struct lab *lab, struct err *err)
             report_config (lab->report, o->config[r],
                            run[r].scheduler == LAB_PBSFIFO
                                ? "whatever fits, in order of submission; starving after 24:00:00\n"
-                               : run[r].config);
+                           : run[r].scheduler == LAB_LOG ? "the log's own scheduler\n"
+                                                         : run[r].config);
         report_config (lab->report, "The jobs",
                        lab_words (lab, "--workload %s%s --seed %llu\n", o->workload,
                                   o->load > 0 ? lab_words (lab, " --load %g", o->load) : "",

@@ -11,6 +11,8 @@
 
 enum { LAB_CONFIGS_MAX = 8 };
 #define LAB_PBSFIFO_NAME "pbs:fifo"
+#define LAB_LOG_NAME                                                                               \
+    "log:" /* the first, in place of a file: when the log's own scheduler started them */
 
 struct lab_options {
     const char *experiment; /* a name of lab_experiment (); NULL: compare the configurations */
@@ -21,7 +23,7 @@ struct lab_options {
     double load;                    /* of the log's own; 0: as it is */
     uint64_t seed;
     uint32_t seeds; /* how many, for experiments over many seeds; 0: the experiment's own */
-    /* Files to compare, the first is the one of today; LAB_PBSFIFO_NAME among the others is the
+    /* Files to compare, the first is the one of today (or LAB_LOG_NAME); LAB_PBSFIFO_NAME among the others is the
      * comparator. */
     const char *config[LAB_CONFIGS_MAX];
     uint32_t config_count;

@@ -67,7 +67,7 @@ static int configs_check (const struct lab_options *o, struct err *err)
     for (uint32_t i = 0; i < o->config_count && !rc; i++) {
         struct policy *policy = NULL;
         struct conf *conf = NULL;
-        if (i > 0 && strcmp (o->config[i], LAB_PBSFIFO_NAME) == 0)
+        if (strcmp (o->config[i], i > 0 ? LAB_PBSFIFO_NAME : LAB_LOG_NAME) == 0)
             continue;
         rc = policy_conf_load (o->config[i], &names, &policy, &conf, err);
         for (uint32_t n = 0; !rc && n < conf_note_count (conf); n++)

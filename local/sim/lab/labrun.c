@@ -56,8 +56,8 @@ static uint64_t workload_mixed (uint64_t hash, const struct workload *w)
 {
     for (uint64_t i = 0; i < w->count; i++) {
         const struct workload_job *j = &w->job[i];
-        const uint64_t value[] = {j->number, (uint64_t)j->submit, (uint64_t)j->run,
-                                  (uint64_t)j->limit, j->procs};
+        const uint64_t value[] = {j->number,          (uint64_t)j->submit, (uint64_t)j->run,
+                                  (uint64_t)j->began, (uint64_t)j->limit,  j->procs};
         hash = fnv_bytes (hash, value, sizeof value);
         hash = fnv_bytes (hash, &j->req.task, sizeof j->req.task);
         hash = fnv_bytes (hash, &j->req.features, sizeof j->req.features);
@@ -190,6 +190,28 @@ static int engine_go (struct simulation *s, struct agents *agents, struct err *e
     return rc;
 }
 
+/* Jobs whose start the log does not have, or has before their submission, count as never started. */
+static void log_take (const struct lab_run *run, struct lab_result *out)
+{
+    const struct workload *w = run->workload;
+    out->count = w->count;
+    out->job = mem_zero (w->count + 1, sizeof out->job[0]);
+    for (uint64_t i = 0; i < w->count; i++) {
+        const struct workload_job *j = &w->job[i];
+        bool ran = j->began != TIME_US_NONE && j->began >= j->submit;
+        duration_us length = j->run < j->limit ? j->run : j->limit;
+        out->job[i] = (struct lab_job){.submit = (double)j->submit / US_PER_S,
+                                       .start = ran ? (double)j->began / US_PER_S : -1,
+                                       .end = ran ? (double)(j->began + length) / US_PER_S : -1,
+                                       .limit = (double)j->limit / US_PER_S,
+                                       .run = (double)length / US_PER_S,
+                                       .number = (uint32_t)j->number,
+                                       .procs = j->procs,
+                                       .user = j->cred[CRED_USER],
+                                       .account = j->cred[CRED_ACCOUNT]};
+    }
+}
+
 int lab_run_simulate (const struct lab_run *run, lab_run_progress *progress, void *self,
                       struct lab_result *out, struct err *err)
 {
@@ -198,6 +220,10 @@ int lab_run_simulate (const struct lab_run *run, lab_run_progress *progress, voi
     struct agents *agents = NULL;
     duration_us begun = clock_monotonic_us ();
     memset (out, 0, sizeof *out);
+    if (run->scheduler == LAB_LOG) {
+        log_take (run, out);
+        return 0;
+    }
     int rc = config_read (run, &policy, err);
     if (rc)
         return rc;

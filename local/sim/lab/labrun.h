@@ -9,7 +9,11 @@
 #include "local/trace/workload.h"
 #include "proto/base/strbuf.h"
 
-enum lab_scheduler { LAB_CORE, LAB_PBSFIFO };
+enum lab_scheduler {
+    LAB_CORE,
+    LAB_PBSFIFO,
+    LAB_LOG /* nothing is simulated: as the log says it was */
+};
 
 /* One job of one run. Times in seconds; start and end -1: never started. */
 struct lab_job {

@@ -178,6 +178,43 @@ static void comparison (void **state)
     }
 }
 
+/* What a log's own scheduler did, against a policy: ann's jobs waited for bob's long one, which came first and was let
+ * pass; here they are backfilled. Who gains and who loses is told. */
+static void against_the_log_itself (void **state)
+{
+    struct strbuf log = STRBUF_INIT;
+    (void)state;
+    put ("a.cfg", "NODEALLOCATIONPOLICY FIRSTAVAILABLE\nBACKFILLPOLICY FIRSTFIT\n");
+    strbuf_puts (&log, "; MaxProcs: 4\n");
+    for (int i = 0; i < 200;
+         i++) /* user 1's small jobs waited for an hour, on a machine that was free */
+        strbuf_printf (&log, "%d %d 3600 60 1 -1 -1 1 120 -1 1 1 1 -1 -1 -1 -1 -1\n", i + 1,
+                       i * 600);
+    for (int i = 0; i < 20; i++) /* user 2's did not wait */
+        strbuf_printf (&log, "%d %d 0 60 1 -1 -1 1 120 -1 1 2 1 -1 -1 -1 -1 -1\n", i + 201,
+                       i * 6000 + 300);
+    put ("log.swf", strbuf_text (&log));
+    strbuf_free (&log);
+    assert_int_equal (nui_sim ("--compare log: a.cfg -w log.swf --report l --csv"), 0);
+    assert_true (holds ("l/index.html", "As it was"));
+    assert_true (holds ("l/index.html", "Who gains, who loses"));
+    char *users = text_of ("l/users.csv");
+    assert_non_null (users);
+    assert_non_null (strstr (users, "u1,a.cfg,200,1,0,-1,-1,-1,gains\n"));
+    assert_non_null (strstr (users, "u2,a.cfg,20,0,0,0,0,0,not told from noise\n"));
+    free (users);
+    char *changes = text_of ("l/changes.csv");
+    assert_non_null (strstr (changes, "\"mean wait, hours\",a.cfg,0.909091,"));
+    assert_non_null (strstr (strstr (changes, "\"mean wait, hours\",a.cfg"), "lower"));
+    free (changes);
+    assert_int_equal (nui_sim ("--compare log: a.cfg pbs:fifo -w log.swf --report m"), 1);
+    assert_true (holds ("err", "pbs:fifo needs a configuration as the first, not log:"));
+    assert_int_equal (nui_sim ("--compare a.cfg log: -w log.swf --report m"),
+                      5); /* only as the first */
+    assert_int_equal (nui_sim ("--compare log: a.cfg -w model:lublin:100 --report m"), 1);
+    assert_true (holds ("err", "log: needs a log of what was"));
+}
+
 static void model_and_load (void **state)
 {
     (void)state;
@@ -235,9 +272,9 @@ static void bad_input (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (pages),      cmocka_unit_test (same_again),
-        cmocka_unit_test (comparison), cmocka_unit_test (model_and_load),
-        cmocka_unit_test (bad_input),
+        cmocka_unit_test (pages),          cmocka_unit_test (same_again),
+        cmocka_unit_test (comparison),     cmocka_unit_test (against_the_log_itself),
+        cmocka_unit_test (model_and_load), cmocka_unit_test (bad_input),
     };
     return cmocka_run_group_tests (tests, setup, teardown);
 }
