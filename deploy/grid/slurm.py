@@ -61,7 +61,7 @@ SchedulerParameters={scheduler_parameters}
 SlurmdParameters=config_overrides
 GresTypes=gpu
 Licenses={licences}
-JobSubmitPlugins={submit_plugins}
+{submit_plugins}
 MaxArraySize=20001
 MaxJobCount=50000
 {nodes}
@@ -212,7 +212,8 @@ class Slurm:
             scheduler_parameters=self.options.get(
                 "scheduler_parameters",
                 "batch_sched_delay=0,default_queue_depth=10000,partition_job_depth=0"),
-            submit_plugins=self.options.get("submit_plugins", "lua")))
+            submit_plugins="" if self.options.get("submit_plugins") == "" else
+            "JobSubmitPlugins=" + self.options.get("submit_plugins", "lua")))
         (self.etc / "gres.conf").write_text("".join(gres))
         (self.etc / "cgroup.conf").write_text("")
         (self.etc / "job_submit.lua").write_text(JOB_SUBMIT.format(holding=HOLDING))

@@ -57,6 +57,7 @@ static const struct conf_param rm_attrs[] = {
     {.name = "TOKEN", .type = CONF_PATH, .offset = AT (token)},
     {.name = "USER", .type = CONF_STRING, .offset = AT (user), .flags = CONF_F_FIXED},
     {.name = "PARTITION", .type = CONF_STRING, .offset = AT (partition), .flags = CONF_F_FIXED},
+    {.name = "CLASSES", .type = CONF_STRING, .offset = AT (classes), .flags = CONF_F_FIXED},
     {.name = "CONF", .type = CONF_PATH, .offset = AT (conf)},
     {.name = "BIN", .type = CONF_PATH, .offset = AT (bin)},
     {.name = "COMPLETIONS", .type = CONF_PATH, .offset = AT (completions)},

@@ -358,5 +358,102 @@ class Accounting(Forgotten):
         self.assertIn("Slurm cannot be read", done.stderr)
 
 
+class Steps(SlurmSite):
+    """A Slurm with its own scheduler, as sites have it, and no plugin: nui-local beside it, then with one partition,
+    then with all of them, and back from each step. The lines are those of nui-local(8)."""
+    options = {"class_state": "UP", "scheduler": "sched/backfill", "priority": "priority/multifactor",
+               "submit_plugins": "", "scheduler_parameters": "batch_sched_delay=0"}
+    rm_words = "PATIENCE=60"
+
+    @classmethod
+    def configure(cls, more="", mode="TEST"):
+        text = cls.rm.conf.read_text()
+        cls.others = re.sub(r"(?m)^PartitionName=.*\n", "", text)
+        cls.partitions("PartitionName=batch Nodes=c1 State=UP Default=YES", "PartitionName=small Nodes=c[2-3] State=UP")
+        super().configure(more, mode)
+
+    @classmethod
+    def partitions(cls, *lines):
+        """slurm.conf is as it was but for these."""
+        cls.rm.conf.write_text(cls.others + "\n".join(lines) + "\n")
+        cls.rm.scontrol("reconfigure")
+
+    def given(self, words):
+        """nui-local decides for these."""
+        self.alpha.process.stop()
+        type(self).rm_words = f"PATIENCE=60 {words}"
+        SlurmSite.configure.__func__(type(self), mode="NORMAL")
+        self.alpha.start()
+
+    def taken_back(self, *partitions):
+        self.alpha.process.stop()
+        for name in partitions:
+            self.rm.scontrol("update", f"partitionname={name}", "state=up")
+        self.rm.scontrol("update", "reservationname=nui-alpha-part", "endtime=now")
+
+    def refused(self, *args):
+        with self.assertRaises(real.Failure):
+            self.sbatch(*args)
+
+    def test_steps(self):
+        before = self.rm.conf.read_text()
+        # beside: nothing of Slurm's is changed
+        first = self.sbatch("-p", "small", "-n", 2)
+        self.rm.wait_job(first, "RUNNING")
+        wait_for("alpha to compare", lambda: "started there since: 1" in self.ok(self.alpha, "schedctl"), 60,
+                 self.alpha.log)
+        self.rm.command("scancel", first)
+        self.rm.wait_job(first, "CANCELLED")
+        self.assertEqual(self.rm.conf.read_text(), before)
+        self.assertFalse(self.reservations())
+        # part: one partition
+        self.partitions("PartitionName=batch Nodes=c1 State=UP Default=YES", "PartitionName=small Nodes=c[2-3] State=DOWN",
+                        "PartitionName=nui Nodes=c[2-3] State=UP ReqResv=YES")
+        self.given("CLASSES=small")
+        wait_for("the nodes to be kept", lambda: "nui-alpha-part" in self.reservations(), 60, self.alpha.log)
+        theirs = self.sbatch("-p", "batch", "-n", 1)
+        self.rm.wait_job(theirs, "RUNNING")
+        ours = self.sbatch("-p", "small", "-N", 2, "-n", 8)
+        there = self.rm.wait_job(ours, "RUNNING", 90)
+        self.assertEqual((there["NodeList"], there["Partition"]), ("c[2-3]", "nui"))
+        ident = self.nui_id(ours)
+        self.assertEqual(set(self.queue()), {ident}, "the others' jobs are none of alpha's")
+        self.assertEqual({row["node"] for row in self.data(self.alpha, "diagnose", "-n")}, {"c2", "c3"})
+        wait_for("its user to be out of the reservation",
+                 lambda: self.reservations()["nui-alpha-part"]["Users"] == "root", 30, self.alpha.log)
+        self.refused("-p", "nui", "-n", 1)  # past nui, as a user might try
+        self.refused("-p", "nui", "-n", 1, "--reservation=nui-alpha-part")
+        waits = self.sbatch("-p", "small", "-n", 4, "-N", 1)
+        self.nui_id(waits)
+        self.rm.command("scontrol", "update", f"jobid={waits}", "partition=nui", user=self.user)
+        self.assertEqual(self.rm.job(waits)["JobState"], "PENDING")
+        self.rm.scontrol("update", f"jobid={waits}", "partition=small")
+        # back: Slurm starts what waits
+        self.taken_back("small")
+        self.rm.command("scancel", ours)
+        there = self.rm.wait_job(waits, "RUNNING", 90)
+        self.assertEqual(there["Partition"], "small")
+        self.assertEqual(self.rm.job(theirs)["JobState"], "RUNNING")
+        for job in (theirs, waits):
+            self.rm.command("scancel", job)
+            self.rm.wait_job(job, "CANCELLED")
+        # whole
+        self.partitions("PartitionName=batch Nodes=ALL State=DOWN Default=YES", "PartitionName=small Nodes=ALL State=DOWN",
+                        "PartitionName=nui Nodes=ALL State=UP ReqResv=YES")
+        self.given("CLASSES=batch,small")
+        all_of_it = self.sbatch("-n", 12)
+        self.assertEqual(self.rm.wait_job(all_of_it, "RUNNING", 120)["NodeList"], "c[1-3]")
+        self.refused("-p", "nui", "-n", 1)
+        # and back
+        last = self.sbatch("-p", "small", "-n", 1)
+        self.nui_id(last)
+        self.taken_back("batch", "small")
+        self.rm.command("scancel", all_of_it)
+        self.assertEqual(self.rm.wait_job(last, "RUNNING", 90)["Partition"], "small")
+        self.rm.command("scancel", last)
+        self.partitions("PartitionName=batch Nodes=c1 State=UP Default=YES", "PartitionName=small Nodes=c[2-3] State=UP")
+        self.assertEqual(self.rm.conf.read_text(), before)
+
+
 if __name__ == "__main__":
     main()

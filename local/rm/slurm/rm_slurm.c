@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -419,6 +420,7 @@ static void slurm_destroy (void *self)
     if (slurm->dir >= 0)
         close (slurm->dir);
     free (slurm->partition);
+    free (slurm->only);
     free (slurm->user);
     free (slurm->slurm_conf);
     free (slurm->bin_dir);
@@ -471,12 +473,15 @@ int rm_slurm_create (const struct rm_slurm_config *config, struct rm *out, struc
     slurm->settled = config->observe ? 0 : config->since;
     slurm->observe = config->observe;
     slurm->partition = strdup (config->partition);
+    if (config->classes && asprintf (&slurm->only, ",%s,", config->classes) < 0)
+        abort ();
     slurm->slurm_conf = dup_or_null (config->slurm_conf);
     slurm->bin_dir = dup_or_null (config->bin_dir);
     slurm->completions = dup_or_null (config->completions);
     slurm->user = strdup (config->user);
     if (config->site && !config->observe)
         snprintf (slurm->resv_prefix, sizeof slurm->resv_prefix, "nui-%s-", config->site);
+    slurm->resv_wished = slurm->only && !slurm->observe; /* its own */
     slurm->dir = -1;
     struct slurm_rest_config rest = {.base = slurm->base,
                                      .log = slurm->log,

@@ -8,6 +8,10 @@
  * and that is ours alone, with the nodes that were chosen. Once it runs it is held, which Slurm
  * heeds only if the job is ever requeued: it then waits for us, not for Slurm's scheduler.
  *
+ * With classes, only a part of the cluster is ours: jobs of other partitions and other nodes are as if they were not. In
+ * place of a job_submit plugin a reservation of Slurm's, nui-SITE-part, lies over our nodes for good: a job is started in
+ * it, and its user is in it for the moment of the start only.
+ *
  * What Slurm says is compared with what it said before; changes are events. While slurmctld or
  * slurmrestd cannot be reached fresh () is false and nothing is forgotten.
  *
@@ -27,11 +31,12 @@ enum { RM_SLURM_JOBS_MAX = 1 << 20, RM_SLURM_NODES_MAX = 100000 };
 struct rm_slurm_config {
     struct event_base *base;
     struct log *log;
-    const char *server;      /* slurmrestd: "http://host:port", "unix:/path" */
-    const char *key_file;    /* jwt_hs256.key; NULL: token_file */
-    const char *token_file;  /* a token that the site renews */
-    const char *user;        /* SlurmUser, or root */
-    const char *partition;   /* ours: State=UP, closed to users */
+    const char *server;     /* slurmrestd: "http://host:port", "unix:/path" */
+    const char *key_file;   /* jwt_hs256.key; NULL: token_file */
+    const char *token_file; /* a token that the site renews */
+    const char *user;       /* SlurmUser, or root */
+    const char *partition;  /* ours: State=UP, closed to users */
+    const char *classes; /* "a,b": these partitions, and PARTITION's nodes, are ours; NULL: all */
     const char *slurm_conf;  /* for the commands; NULL: Slurm's default */
     const char *bin_dir;     /* of scontrol and sacct; NULL: by PATH */
     const char *completions; /* file of JobCompType=jobcomp/filetxt; NULL: none */

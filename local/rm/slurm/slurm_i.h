@@ -143,7 +143,8 @@ struct slurm {
     struct event_base *base;
     struct log *log;
     struct slurm_rest *rest;
-    char *partition, *slurm_conf, *bin_dir, *completions, *job_dir;
+    char *partition, *only /* ",a,b,": classes that are ours; NULL: all */, *slurm_conf, *bin_dir,
+        *completions, *job_dir;
     bool sacct, usage, observe;
     duration_us poll_every, patience;
     rm_event_fn on_event;
@@ -211,7 +212,9 @@ int slurm_parse_state (const json_t *object, const char *what, const char *field
                        enum slurm_state *out, struct err *err);
 /* A new node; NULL with err. */
 struct slurm_node *slurm_parse_node (const json_t *object, const char *our_partition,
-                                     struct err *err);
+                                     const char *only, struct err *err);
+/* Is a partition among those of ",a,b,"? NULL: all are. */
+bool slurm_class_ours (const char *only, const char *name);
 void slurm_node_free (struct slurm_node *node);
 /* Calls fn for each number of "1,3-7:2%4"; at most cap. Returns how many there were. */
 uint32_t slurm_tasks_each (const char *text, uint32_t cap, void (*fn) (void *arg, uint32_t task),
@@ -289,6 +292,8 @@ void slurm_resv_looked (struct slurm *slurm);
 void slurm_resv_settle (struct slurm *slurm);
 /* Fills job->reservation and sees to it that its user may use that. False: not yet; it is settled again. */
 bool slurm_resv_join (struct slurm_job *job);
+/* It was started, or was not: of a part its user is in no longer. */
+void slurm_resv_leave (struct slurm_job *job);
 void slurm_resv_stop (struct slurm *slurm);
 
 /* --- slurm_cmd.c -------------------------------------------------------------------------- */

@@ -190,6 +190,7 @@ static void tell_started (struct slurm_job *job)
     job->ran_since = 0;
     job->restarts_told = job->restarts;
     job->phase = PHASE_NONE;
+    slurm_resv_leave (job);
     slurm->on_event (slurm->arg, &event);
 }
 
@@ -222,6 +223,7 @@ static void start_failed (struct slurm_job *job, bool refused, const char *why)
 {
     struct rm_status status = {.ended = true,
                                .end = refused ? RM_END_REFUSED : RM_END_START_FAILED};
+    slurm_resv_leave (job);
     text_printf (status.text, sizeof status.text, "%.255s", why);
     slurm_job_finish (job, &status);
 }
@@ -589,11 +591,12 @@ static void on_guarded (struct slurm_job *job, const struct slurm_answer *answer
     slurm_job_settle (job);
 }
 
-/* It has its nodes: the reservation that it was started in is not to be kept alive by it. */
+/* It has its nodes: the reservation that it was started in is not to be kept alive by it. (That of a part stays, and its
+ * partition may want one of each job.) */
 static json_t *guard_body (const struct slurm_job *job)
 {
     json_t *body = json_pack ("{s:b}", "hold", 1);
-    if (*job->owner->resv_prefix)
+    if (*job->owner->resv_prefix && !job->owner->only)
         json_object_set_new (body, "reservation", json_string (""));
     return body;
 }

@@ -2,6 +2,8 @@
 #include "local/rm/rm_kind.h"
 #include "proto/base/quantity.h"
 
+#include <string.h>
+
 static int check (const struct rm_options *options, struct err *err)
 {
     if (!options->server)
@@ -13,6 +15,8 @@ static int check (const struct rm_options *options, struct err *err)
             "a file with a token that you renew");
     if (options->usage && !options->sacct)
         return err_set (err, ERR_INVALID, "RMCFG: USAGE is asked of sacct: it needs SACCT=TRUE");
+    if (options->classes && (!*options->classes || strpbrk (options->classes, " \t\"'")))
+        return err_set (err, ERR_INVALID, "RMCFG CLASSES: wanted partitions of Slurm's, as a,b");
     int rc = name_check ("RMCFG USER", options->user, err);
     return rc == 0 ? name_check ("RMCFG PARTITION", options->partition, err) : rc;
 }

@@ -32,9 +32,15 @@ int slurm_on_node (void *arg, const char *key, json_t *object, struct err *err)
     if (strcmp (key, "nodes") != 0)
         return 0;
     slurm->entries++;
-    struct slurm_node *node = slurm_parse_node (object, slurm->partition, err);
+    struct slurm_node *node = slurm_parse_node (object, slurm->partition, slurm->only, err);
     if (!node)
         return err->code;
+    /* Of a part: where our partition is; beside Slurm's own scheduler there may be none yet. */
+    if (slurm->only && !slurm_has_word (object, "partitions", slurm->partition) &&
+        !(slurm->observe && *node->node.classes)) {
+        slurm_node_free (node);
+        return 0;
+    }
     HASH_FIND_STR (slurm->nodes_now, node->node.name, same);
     if (same) {
         err_set (err, ERR_INVALID, "slurmrestd: node %.60s is there twice", node->node.name);
@@ -121,7 +127,7 @@ int slurm_on_partition (void *arg, const char *key, json_t *object, struct err *
         return 0;
     if (slurm_text (object, "a partition", "name", true, &name, err) != 0)
         return err->code;
-    if (strcmp (name, slurm->partition) == 0)
+    if (strcmp (name, slurm->partition) == 0 || !slurm_class_ours (slurm->only, name))
         return 0;
     struct slurm_class *more =
         realloc (slurm->classes, (slurm->class_count + 1) * sizeof *slurm->classes);

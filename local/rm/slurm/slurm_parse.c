@@ -477,15 +477,25 @@ void slurm_node_free (struct slurm_node *node)
     free (node);
 }
 
+bool slurm_class_ours (const char *only, const char *name)
+{
+    size_t len = strlen (name);
+    for (const char *p = only; p && (p = strstr (p, name)); p += len)
+        if (len > 0 && p[-1] == ',' && p[len] == ',') /* it begins with a comma */
+            return true;
+    return !only;
+}
+
 /* Partitions but ours, as classes: "batch,debug". */
-static void classes_of (const json_t *object, const char *our_partition, struct strbuf *out)
+static void classes_of (const json_t *object, const char *our_partition, const char *only,
+                        struct strbuf *out)
 {
     json_t *one;
     size_t i, before = out->len;
     json_array_foreach (json_object_get (object, "partitions"), i, one)
     {
         const char *name = json_string_value (one);
-        if (name && strcmp (name, our_partition) != 0)
+        if (name && strcmp (name, our_partition) != 0 && slurm_class_ours (only, name))
             strbuf_printf (out, "%s%s", out->len > before ? "," : "", name);
     }
 }
@@ -531,7 +541,7 @@ static size_t put (struct strbuf *b, const char *value)
 }
 
 struct slurm_node *slurm_parse_node (const json_t *object, const char *our_partition,
-                                     struct err *err)
+                                     const char *only, struct err *err)
 {
     char what[96] = "a node";
     struct arena *arena = arena_create (0);
@@ -564,7 +574,7 @@ struct slurm_node *slurm_parse_node (const json_t *object, const char *our_parti
     n->state = g.rc == 0 ? node_state_of (object, state, &state) : RM_NODE_DOWN;
     if (n->state != RM_NODE_UP && !*reason)
         reason = state; /* it was found so, and nobody has said more */
-    classes_of (object, our_partition, &classes);
+    classes_of (object, our_partition, only, &classes);
     size_t at[6] = {put (&b, name),
                     put (&b, reason),
                     put (&b, features),

@@ -186,6 +186,9 @@ void slurm_seen_take (struct slurm *slurm, const struct slurm_seen *seen)
         job = by_comment (slurm, seen);
     if (!job && ours_unknown (seen))
         return;
+    if (!job && strcmp (seen->partition, slurm->partition) != 0 &&
+        !slurm_class_ours (slurm->only, seen->partition))
+        return; /* of the part of the cluster that is Slurm's */
     if (!job) {
         bool ran = seen->state == SLURM_ENDED && n->start;
         if (seen->state == SLURM_ENDED && !ran)
@@ -400,7 +403,7 @@ static void on_states (struct slurm *slurm, const struct slurm_answer *answer)
 static void jobs_ask (struct slurm *slurm)
 {
     slurm->look++;
-    if (slurm->light && HASH_COUNT (slurm->jobs) >= STATES_FROM &&
+    if (slurm->light && !slurm->only && HASH_COUNT (slurm->jobs) >= STATES_FROM &&
         slurm_rest_api (slurm->rest)->jobs_state)
         slurm_states_ask (slurm, NULL, on_job, on_states);
     else

@@ -89,6 +89,15 @@ static void users_set (struct slurm_resv *r, const char *list)
     r->users = strbuf_steal (&b);
 }
 
+static void user_out (struct slurm_resv *r, const char *user)
+{
+    char word[SLURM_WORD_MAX + 2];
+    snprintf (word, sizeof word, ",%.60s,", user);
+    char *at = strstr (r->users, word);
+    if (at)
+        memmove (at, at + strlen (word) - 1, strlen (at + strlen (word) - 1) + 1);
+}
+
 /* --- what is wished ----------------------------------------------------------------------- */
 
 static bool wish_same (const struct slurm_resv *r, const struct rm_reservation *w)
@@ -142,6 +151,8 @@ static bool found_same (const struct slurm_resv *r, const json_t *o)
     if ((start > now || r->start > now) &&
         (start < r->start - US_PER_S || start > r->start + start_slack + US_PER_S))
         return false;
+    if (r->end == TIME_US_MAX && end <= now) /* somebody ended it */
+        return false;
     if (r->end != TIME_US_MAX && (end < r->end - 2 * US_PER_S || end > r->end + 2 * US_PER_S))
         return false;
     struct arena *arena = arena_create (0);
@@ -194,7 +205,7 @@ void slurm_resv_looked (struct slurm *slurm)
 struct resv_errand {
     struct slurm *slurm;
     char name[SLURM_RESV_NAME_MAX];
-    enum { RESV_CREATE, RESV_DELETE, RESV_JOIN } what;
+    enum { RESV_CREATE, RESV_DELETE, RESV_JOIN, RESV_LEAVE } what;
     char user[SLURM_WORD_MAX], key[JOBDIR_KEY_MAX];
 };
 
@@ -209,7 +220,7 @@ static void on_resv_done (void *arg, int code, const char *text)
     HASH_FIND_STR (slurm->resvs, e.name, r);
     if (r) {
         r->busy = false;
-        r->refused = code != 0 && e.what != RESV_JOIN;
+        r->refused = code != 0 && e.what <= RESV_DELETE;
         if (code == 0 && e.what == RESV_CREATE) {
             r->there = r->same = true;
             users_set (r, e.user);
@@ -220,9 +231,11 @@ static void on_resv_done (void *arg, int code, const char *text)
             strbuf_printf (&b, "%s%s", r->users + 1, e.user);
             users_set (r, strbuf_text (&b));
             strbuf_free (&b);
+        } else if (code == 0) {
+            user_out (r, e.user);
         }
     }
-    if (code == 0 && e.what != RESV_JOIN)
+    if (code == 0 && e.what <= RESV_DELETE)
         log_event (slurm->log, LOG_LEVEL_INFO, "slurm",
                    e.what == RESV_CREATE ? "reserved" : "unreserved", "reservation=%s",
                    log_quote (e.name, quoted, sizeof quoted));
@@ -235,6 +248,10 @@ static void on_resv_done (void *arg, int code, const char *text)
             slurm_job_settle (job);
         }
     }
+    struct slurm_job *waiting, *next; /* until it was free */
+    HASH_ITER (hh_id, slurm->by_id, waiting, next)
+        if (e.what > RESV_DELETE && waiting->phase == PHASE_MOVE && !waiting->joined)
+            slurm_job_settle_soon (waiting);
     slurm_resv_settle (slurm);
 }
 
@@ -424,11 +441,42 @@ static bool needed (const struct slurm_resv *r)
     return false;
 }
 
+/* Of a part of the cluster: over all of its nodes, for good. */
+static struct slurm_resv *part_resv (struct slurm *slurm)
+{
+    char name[SLURM_RESV_NAME_MAX];
+    snprintf (name, sizeof name, "%spart", slurm->resv_prefix);
+    return resv_get (slurm, name);
+}
+
+static void part_wish (struct slurm *slurm)
+{
+    struct slurm_resv *r = part_resv (slurm);
+    const char **host = calloc (slurm->node_count + 1, sizeof *host);
+    uint32_t *procs = calloc (slurm->node_count + 1, sizeof *procs);
+    assert (host && procs);
+    for (uint32_t i = 0; i < slurm->node_count; i++) {
+        host[i] = slurm->node_list[i].name;
+        procs[i] = slurm->node_list[i].procs;
+    }
+    struct rm_reservation wish = {.start = r->wished ? r->start : clock_now_us (),
+                                  .end = TIME_US_MAX,
+                                  .host_count = slurm->node_count,
+                                  .host = host,
+                                  .host_procs = procs};
+    if (slurm->node_count > 0)
+        wish_take (r, &wish);
+    free (host);
+    free (procs);
+}
+
 void slurm_resv_settle (struct slurm *slurm)
 {
     struct slurm_resv *r, *next;
     if (!slurm->resv_wished || !slurm->fresh)
         return;
+    if (slurm->only)
+        part_wish (slurm);
     HASH_ITER (hh, slurm->resvs, r, next) {
         if (r->busy || r->refused)
             continue;
@@ -450,6 +498,8 @@ int slurm_reserve (void *self, const struct rm_reservation *list, uint32_t count
     char name[SLURM_RESV_NAME_MAX];
     if (slurm->observe)
         return err_set (err, ERR_CONFLICT, "Slurm is only looked at (mode TEST)");
+    if (slurm->only)
+        return 0; /* all of its nodes are kept anyway */
     HASH_ITER (hh, slurm->resvs, r, next)
         r->mark = false;
     for (uint32_t i = 0; i < count; i++) {
@@ -500,6 +550,44 @@ static struct slurm_resv *resv_for (const struct slurm_job *job)
     return over;
 }
 
+/* Puts a user in, or out; the errand is taken. */
+static void users_change (struct slurm_resv *r, struct resv_errand *e, bool in)
+{
+    char name[SLURM_RESV_NAME_MAX + 32], users[SLURM_WORD_MAX + 16];
+    if (slurm_rest_api (r->slurm->rest)
+            ->resv_create) { /* a known name is changed: all who are to be in */
+        json_t *list = json_array (), *all = names_list (r->users), *one;
+        size_t i;
+        json_array_foreach (all, i, one) if (strcmp (json_string_value (one), e->user) != 0)
+            json_array_append (list, one);
+        if (in)
+            json_array_append_new (list, json_string (e->user));
+        json_decref (all);
+        errand_ask (e, "POST", "reservation",
+                    json_pack ("{s:s, s:o}", "name", r->name, "users", list));
+        return;
+    }
+    snprintf (name, sizeof name, "reservationname=%s", r->name);
+    snprintf (users, sizeof users, "Users%s=%s", in ? "+" : "-", e->user);
+    const char *args[] = {"scontrol", "update", name, users, NULL};
+    slurm_command (r->slurm, args, on_resv_done, e);
+}
+
+void slurm_resv_leave (struct slurm_job *job)
+{
+    struct slurm *slurm = job->owner;
+    struct slurm_job *other, *next;
+    struct slurm_resv *r = slurm->only && !slurm->observe ? part_resv (slurm) : NULL;
+    if (!r || !r->there || r->busy || !job->user || strcmp (job->user, slurm->user) == 0 ||
+        !user_in (r, job->user))
+        return;
+    HASH_ITER (hh_id, slurm->by_id, other, next)
+        if (other != job && other->user && strcmp (other->user, job->user) == 0 &&
+            (other->phase == PHASE_MOVE || other->phase == PHASE_WATCH))
+            return; /* it is being started */
+    users_change (r, errand_for (r, RESV_LEAVE, job->user), false);
+}
+
 bool slurm_resv_join (struct slurm_job *job)
 {
     if (job->joining)
@@ -508,27 +596,22 @@ bool slurm_resv_join (struct slurm_job *job)
         return true;
     *job->reservation = 0;
     struct slurm_resv *r = job->user ? resv_for (job) : NULL;
+    if (job->owner->only) {
+        r = job->user ? part_resv (job->owner) : NULL;
+        if (r && (!r->there || !r->same))
+            return false; /* asked again with the next look */
+    }
     if (!r || user_in (r, job->user)) {
         snprintf (job->reservation, sizeof job->reservation, "%s", r ? r->name : "");
         return true;
     }
-    char name[SLURM_RESV_NAME_MAX + 32], users[SLURM_WORD_MAX + 16];
     snprintf (job->reservation, sizeof job->reservation, "%s", r->name);
-    snprintf (name, sizeof name, "reservationname=%s", r->name);
-    snprintf (users, sizeof users, "Users+=%s", job->user);
-    const char *args[] = {"scontrol", "update", name, users, NULL};
+    if (r->busy)
+        return false;
     struct resv_errand *e = errand_for (r, RESV_JOIN, job->user);
     memcpy (e->key, job->key, sizeof e->key);
     job->joining = true;
-    if (slurm_rest_api (job->owner->rest)
-            ->resv_create) { /* a known name is changed: all who are to be in */
-        json_t *list = names_list (r->users);
-        json_array_append_new (list, json_string (job->user));
-        errand_ask (e, "POST", "reservation",
-                    json_pack ("{s:s, s:o}", "name", r->name, "users", list));
-    } else {
-        slurm_command (job->owner, args, on_resv_done, e);
-    }
+    users_change (r, e, true);
     return false;
 }
 

@@ -56,7 +56,7 @@ static int on_object (void *arg, const char *key, json_t *object, struct err *er
     if (strcmp (key, "jobs") == 0)
         return job_take (t, object, err);
     if (strcmp (key, "nodes") == 0) {
-        struct slurm_node *node = slurm_parse_node (object, "nui", err);
+        struct slurm_node *node = slurm_parse_node (object, "nui", NULL, err);
         if (!node)
             return err->code;
         assert (node->node.procs < INT32_MAX && node->threads > 0);

@@ -275,7 +275,7 @@ static void nodes (void **state)
             "\"partitions\":[\"batch\",\"nui\",\"debug\"],\"address\":\"127.0.0.1\"}",
             cases[i].state, cases[i].flags);
         json_t *object = json_loads (text, 0, NULL);
-        struct slurm_node *node = slurm_parse_node (object, "nui", &err);
+        struct slurm_node *node = slurm_parse_node (object, "nui", NULL, &err);
         assert_non_null (node);
         assert_int_equal (node->node.state, cases[i].want);
         assert_string_equal (node->node.classes, "batch,debug");
@@ -289,12 +289,12 @@ static void nodes (void **state)
     json_t *object = json_loads ("{\"name\":\"n8\",\"state\":\"idle\",\"cpus\":4,\"real_memory\":1,"
                                  "\"state_flags\":[\"NOT_RESPONDING\"],\"reason\":\"\"}",
                                  0, NULL);
-    struct slurm_node *silent = slurm_parse_node (object, "nui", &err);
+    struct slurm_node *silent = slurm_parse_node (object, "nui", NULL, &err);
     assert_string_equal (silent->node.reason, "NOT_RESPONDING");
     slurm_node_free (silent);
     json_decref (object);
     object = json_loads ("{\"name\":\"n8\",\"state\":\"idle\",\"cpus\":4}", 0, NULL);
-    assert_null (slurm_parse_node (object, "nui", &err));
+    assert_null (slurm_parse_node (object, "nui", NULL, &err));
     assert_non_null (strstr (err.text, "node n8 has no field \"real_memory\""));
     json_decref (object);
 }

@@ -47,7 +47,7 @@ static int on_object (void *arg, const char *key, json_t *object, struct err *er
     if (strcmp (key, "nodes") == 0) {
         t->nodes++;
         slurm_node_free (t->last);
-        t->last = slurm_parse_node (object, "nui", err);
+        t->last = slurm_parse_node (object, "nui", NULL, err);
         return t->last ? 0 : err->code;
     }
     int rc = slurm_on_partition (&t->slurm, key, object, err);
