@@ -1,3 +1,4 @@
+/* native_world: the resource manager that test_native_rm and test_native_hostile drive: programs, what they were asked, the events. */
 #include "tests/unit/local_rm/native_world.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* play_slurm: answers as a recorded slurmrestd did, and keeps jobs, nodes and reservations between them. */
 #include "tests/unit/local_rm/play_slurm.h"
 
 #include <assert.h>
