@@ -8,7 +8,7 @@
 #include "bank/svc/service_impl.h"
 #include "proto/base/clock.h"
 
-enum { READ_EVERY_S = 10 };
+enum { READ_EVERY_S = 10, AWAY_S = 1 /* until the database is there */ };
 
 struct metrics {
     struct bank_service *svc;
@@ -20,6 +20,12 @@ struct metrics {
     bool gone; /* destroyed: the answer frees it */
 };
 
+static void metrics_read_in (struct metrics *m, int seconds)
+{
+    const struct timeval after = {.tv_sec = seconds};
+    event_add (m->timer, &after);
+}
+
 static void metrics_on_figures (void *arg, const struct err *err,
                                 const struct fund_figures *figures)
 {
@@ -29,6 +35,7 @@ static void metrics_on_figures (void *arg, const struct err *err,
         free (m);
         return;
     }
+    metrics_read_in (m, READ_EVERY_S);
     if (err->code)
         return;
     m->figures = *figures;
@@ -39,8 +46,10 @@ static void metrics_on_timer (evutil_socket_t fd, short what, void *arg)
 {
     struct metrics *m = arg;
     (void)fd, (void)what;
-    if (m->reading || !reader_is_up (m->svc->reader))
+    if (!reader_is_up (m->svc->reader)) {
+        metrics_read_in (m, AWAY_S);
         return;
+    }
     m->reading = true;
     fundread_figures (m->svc->reader, metrics_on_figures, m);
 }
@@ -48,14 +57,13 @@ static void metrics_on_timer (evutil_socket_t fd, short what, void *arg)
 struct metrics *metrics_create (struct bank_service *svc)
 {
     struct metrics *m = calloc (1, sizeof *m);
-    const struct timeval every = {.tv_sec = READ_EVERY_S};
     if (!m)
         abort ();
     m->svc = svc;
-    m->timer = event_new (svc->base, -1, EV_PERSIST, metrics_on_timer, m);
-    if (!m->timer || event_add (m->timer, &every) < 0)
+    m->timer = evtimer_new (svc->base, metrics_on_timer, m);
+    if (!m->timer)
         abort ();
-    event_active (m->timer, EV_TIMEOUT, 0);
+    metrics_read_in (m, 0);
     return m;
 }
 

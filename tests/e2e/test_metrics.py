@@ -130,10 +130,14 @@ class Metrics(GridCase):
         self.wait_state(pair, ("Completed",))
         self.wait_value('nui_coalloc_total{result="completed"}', 1)
         self.wait_value('nui_grid_jobs{state="running"}', 0)
-        self.assertGreaterEqual(self.value("nui_coalloc_prepare_seconds_count"), 2)
+        wait_for("two PREPAREs", lambda: (self.value("nui_coalloc_prepare_seconds_count") or 0) >= 2, 40,
+                 self.grid.layout.log)
         self.wait_value('nui_bank_op_seconds_count{op="charge",result="done"}', 4)
-        self.assertGreater(self.value("nui_history_blocks_total"), 0)
-        self.assertGreater(self.value('sum(nui_rpc_seconds_count{daemon="meta",method="nui.meta.v1.Meta/Submit",code="OK"})'), 1)
+        wait_for("the history to have blocks", lambda: (self.value("nui_history_blocks_total") or 0) > 0, 40,
+                 self.grid.layout.log)
+        wait_for("two jobs to be counted", lambda: (self.value(
+            'sum(nui_rpc_seconds_count{daemon="meta",method="nui.meta.v1.Meta/Submit",code="OK"})') or 0) >= 2, 40,
+            self.grid.layout.log)
         self.assertEqual(set(), self.firing())
 
     def test_3_boards(self):
