@@ -509,7 +509,7 @@ echo "code $?"
             self.wait_said("state", "node=alpha01", "drained", '"disk errors"')
             job = self.sbatch("-N", 1, "-n", 4, "-t", 5)
             self.assertNotEqual(self.rm.wait_job(job, "RUNNING")["NodeList"], "alpha01")
-            self.assertRegex(self.here("checknode", "alpha01").stdout, r"State: +Drained\nReason: +disk errors\n")
+            self.assertRegex(self.here("checknode", "alpha01").stdout, r"State: +Drained  .*\nReason: +disk errors\n")
         finally:
             self.rm.scontrol("update", "nodename=alpha01", "state=resume")
         self.wait_said("state", "node=alpha01", "state=up")
@@ -534,7 +534,7 @@ echo "code $?"
             self.wait_said("state", "node=alpha03", "state=down", "NOT_RESPONDING", seconds=60)
             self.wait_said("job_ended", f"slurm_job={lost} ", "how=node_failure")
             self.wait_said("job_ended", f"slurm_job={again} ", "how=requeued")
-            wait_for("nui to say why", lambda: re.search(r"State: +Down\nReason: +Not responding\n", self.here(
+            wait_for("nui to say why", lambda: re.search(r"State: +Down  .*\nReason: +Not responding\n", self.here(
                 "checknode", "alpha03").stdout), 30)
             self.assertNotEqual(self.queue()[ident]["section"], "active")
         finally:
@@ -552,6 +552,7 @@ echo "code $?"
         waits = self.sbatch("-n", 16, "-t", 5)  # more than is free while the other runs
         ident = self.nui_id(waits)
         known = time.time()  # Slurm writes its state down a little later, and forgets what it did not
+        self.rm.scontrol("update", f"jobid={waits}", "name=written")  # or it may have done so before we looked
         wait_for("Slurm's state to be on disk", lambda: self.rm.saved() > known, 60)
         self.rm.kill("slurmctld")
         self.wait_said("unreachable", "nothing is decided")
