@@ -297,7 +297,7 @@ class Hostile(Beside):
         envelope = self.signed("alice", b"#!/bin/sh\ntrue\n")
         calls = {method.name: getattr(local, method.input_type.name)()
                  for method in local.DESCRIPTOR.services_by_name["Local"].methods
-                 if method.name not in ("Output", "Files", "Fetch")}  # which no metascheduler has
+                 if method.name not in ("Output", "Files", "Fetch", "Put")}  # which no metascheduler has
         for method in ("Query", "Prepare", "Submit"):
             calls[method].envelope.CopyFrom(envelope)
 

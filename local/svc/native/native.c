@@ -337,16 +337,28 @@ time_us native_settled (struct svc *svc)
     return at;
 }
 
-static void native_poll (struct svc *svc)
+static void native_settled_put (struct svc *svc, time_us at)
 {
     struct err err = {0};
-    time_us at = svc->rm.ops->settled ? svc->rm.ops->settled (svc->rm.self) : 0;
-    if (!at || svc->mode || at == native_settled (svc))
-        return;
     int rc = svc_begin (svc, &err);
     if (rc == 0)
         rc = local_store_blob_put (svc->store, settled_blob, &at, sizeof at, &err);
     svc_commit (svc, rc, &err);
+}
+
+/* The first start: what ended before it is none of ours, and what ends from now on is to be told of, however soon this
+ * process is killed. */
+static void native_recovered (struct svc *svc)
+{
+    if (svc->rm.ops->settled && !svc->mode && !native_settled (svc))
+        native_settled_put (svc, svc_now (svc));
+}
+
+static void native_poll (struct svc *svc)
+{
+    time_us at = svc->rm.ops->settled ? svc->rm.ops->settled (svc->rm.self) : 0;
+    if (at && !svc->mode && at != native_settled (svc))
+        native_settled_put (svc, at);
 }
 
 /* --- what happens to it ------------------------------------------------------------------- */
@@ -528,5 +540,5 @@ void native_unknown (struct svc *svc, struct site_job *job)
     life_ended (svc, job, &status);
 }
 
-const struct svc_listener native_listener = {.polled = native_poll,
-                                             .job_requeued = native_bind_again};
+const struct svc_listener native_listener = {
+    .recovered = native_recovered, .polled = native_poll, .job_requeued = native_bind_again};
