@@ -393,7 +393,7 @@ static void call_empty (struct rpcclient *as, const char *method, int wanted, co
 
 static void calls_empty (struct rpcclient *as, int wanted, const char *words)
 {
-    static const char users[] = " Output Files Fetch "; /* which no metascheduler has */
+    static const char users[] = " Output Files Fetch Put "; /* which no metascheduler has */
     const ProtobufCServiceDescriptor *service = &nui__local__v1__local__descriptor;
     char name[64];
     for (unsigned i = 0; i < service->n_methods; i++) {
