@@ -22,7 +22,7 @@ enum { PBGUARD_DEPTH_MAX = 32, PBGUARD_MEMORY_BASE = 256 * 1024, PBGUARD_MEMORY_
 enum {
     PBGUARD_FIELDS = 16 * 1024,      /* of a request, of a signed job */
     PBGUARD_FIELDS_MANY = 64 * 1024, /* of one that is a list (rpcrequest.h) */
-    PBGUARD_BYTES_PER_FIELD = 32,    /* beyond those */
+    PBGUARD_BYTES_PER_FIELD = 64,    /* beyond those */
 };
 
 /* ERR_INVALID (malformed, not UTF-8) or ERR_LIMIT; the text names message and field. */
