@@ -570,12 +570,27 @@ static void refused (void **state)
     says (w, "alice", "balance --help", 0, "usage: nui balance");
 }
 
+/* Writes a saved anchor again as another's: of the same block, with another link. */
+static void forged_anchor (const char *saved, const char *forged)
+{
+    char line[8192];
+    FILE *in = fopen (saved, "r"), *out = fopen (forged, "w");
+    assert_non_null (in);
+    assert_non_null (out);
+    assert_non_null (fgets (line, sizeof (line), in));
+    assert_non_null (strchr (line, '\n'));
+    char *link = strchr (strchr (line, ' ') + 1, ' ') + 1; /* VERSION NUMBER LINK BLOCK */
+    *link = *link == '0' ? '1' : '0';
+    assert_true (fputs (line, out) >= 0);
+    fclose (in);
+    assert_int_equal (0, fclose (out));
+}
+
 static void audited (void **state)
 {
     struct world *w = *state;
     char words[1200], anchors[600], proof[600], newest[80], last[200];
     snprintf (anchors, sizeof (anchors), "%s/anchors", w->d.dir);
-    snprintf (proof, sizeof (proof), "%s/proof", w->d.dir);
     says (w, "ops", "verify", 0, "as signed");
     says (w, "ops", "verify --csv --noheader", 0, ",1,"); /* from the first operation on */
     says (w, "ops", "verify --rules", 0, "balances are the sums of their entries");
@@ -591,10 +606,15 @@ static void audited (void **state)
     says (w, "nsf", "deposit -A phys 1", 0, "alloc."); /* one block more */
     snprintf (words, sizeof (words), "verify --anchor %s", anchors);
     says (w, "ops", words, 0, "Anchors met");
+    snprintf (proof, sizeof (proof), "%s/forged", w->d.dir);
+    forged_anchor (anchors, proof);
+    snprintf (words, sizeof (words), "verify --anchor %s", proof);
+    says (w, "ops", words, 1, "the history up to it was rewritten");
     says (w, "ops", "verify --anchor /dev/null", 1, "holds no anchor");
     snprintf (words, sizeof (words), "verify --anchor %s/ops.cfg", w->d.dir);
     says (w, "ops", words, 1, "line 1: this is no anchor");
     /* A line of a statement, with its proof. */
+    snprintf (proof, sizeof (proof), "%s/proof", w->d.dir);
     snprintf (words, sizeof (words), "proof 1 --save %s", proof);
     says (w, "alice", words, 5, "concerns no account"); /* a project's creation moves nothing */
     says (w, "alice", "statement -A phys --csv --noheader", 0, "deposit");
