@@ -455,10 +455,26 @@ static void against_floors (const char *what, const struct guards *guards)
     fflush (stdout);
 }
 
+/* A reservation for everyone: milliseconds of a pass, and of that for each job. */
+static void promises_to_all (uint32_t nodes, uint32_t most)
+{
+    printf ("a reservation for each of so many idle jobs, %u nodes x 16\n"
+            "%8s %11s %11s %11s %11s %8s  %s\n",
+            nodes, "idle", "filling ms", "full ms", "one end ms", "us each", "max MB", "plans");
+    for (uint32_t idle = 100, step = 0; idle <= most; idle *= step++ % 2 ? 2 : 5) {
+        struct figures f = measure (nodes, idle, nodes * 4 / 5, idle, &none);
+        printf ("%8u %11.2f %11.2f %11.2f %11.1f %8.0f  %016llx\n", idle, f.fill_ms, f.full.fastest,
+                f.after_end.fastest, f.full.fastest * 1e3 / idle, f.memory_mb,
+                (unsigned long long)f.hash);
+        fflush (stdout);
+    }
+}
+
 /* bench_pass                     all; the growth on the screen only
  * bench_pass quick               against the floors only
  * bench_pass guarded             the same with reservations, node sets, licences
  * bench_pass endless             the same with a reservation without end and jobs that can never run for it
+ * bench_pass deep [NODES [MOST]] a reservation for everyone, of up to MOST idle jobs (1,000; 10,000)
  * bench_pass growth DIR [LIMIT]  the growth only, as tables and pictures in DIR; a point is given LIMIT
  *                                seconds (120), and a curve ends at the first that needs more */
 int main (int argc, char **argv)
@@ -467,6 +483,11 @@ int main (int argc, char **argv)
 
     if (strcmp (what, "growth") == 0 && argc > 2) {
         all_growth (argv[2], argc > 3 ? (unsigned)strtoul (argv[3], NULL, 10) : 120);
+        return 0;
+    }
+    if (strcmp (what, "deep") == 0) {
+        promises_to_all (argc > 2 ? (uint32_t)strtoul (argv[2], NULL, 10) : 1000,
+                         argc > 3 ? (uint32_t)strtoul (argv[3], NULL, 10) : 10000);
         return 0;
     }
     if (*what == 0 || strcmp (what, "quick") == 0)
