@@ -154,13 +154,6 @@ echo "$1|$2|$3|$NUI_SITE|$NUI_USER" >> {place}/hook.heard
         wait_for("its end", lambda: len(self.posted("ResFilled")) == 2, 60)
         self.assertFalse([b for b in self.posted("NodeDown") if b["object"] == "alpha03"])
 
-    def test_5_lost_with_its_node(self):
-        job = self.submit("onnode", "-n", 1, "-t", "10", "--hosts", "alpha02")[1]
-        self.wait_local(job, "Running")
-        self.here("mnodectl", "-m", "state=down", "alpha02")
-        wait_for("it to have gone", lambda: self.data("checkjob", job)["job"]["state"] != "Running", 60)
-        self.here("mnodectl", "-m", "state=up", "alpha02")
-
     def test_5_at_the_limit(self):
         """A job that is ended for its wallclock limit has failed, too."""
         job = self.submit("toolong", "-n", 1, "-t", "1")[1]
