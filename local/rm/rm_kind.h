@@ -5,6 +5,7 @@
 
 #include <event2/event.h>
 
+#include "local/rm/filewatch.h"
 #include "local/rm/rm.h"
 #include "local/rm/rm_kinds.h"
 #include "proto/base/log.h"
@@ -38,6 +39,7 @@ struct rm_options {
 struct rm_config {
     struct event_base *base;
     struct log *log;
+    struct filewatch *watch; /* outlives it */
     const char *site;
     const char *job_dir; /* made when absent */
     const struct rm_options *options;

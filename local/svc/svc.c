@@ -164,6 +164,7 @@ static int rm_begin (struct svc *svc, const struct settings *settings, struct er
     struct rm_config config = {
         .base = svc->base,
         .log = svc->log,
+        .watch = svc->watch,
         .site = svc->site,
         .job_dir = svc->job_dir,
         .options = &settings->rm,
@@ -238,6 +239,7 @@ int svc_create (struct daemon *daemon, struct cred_names *names, const struct se
     svc->daemon = daemon;
     svc->base = daemon_base (daemon);
     svc->log = daemon_log (daemon);
+    svc->watch = filewatch_create (svc->base);
     svc->listeners = listeners;
     svc->settings = settings;
     svc->names = names;
@@ -379,5 +381,6 @@ void svc_destroy (struct svc *svc)
     strtab_destroy (svc->rsv_names);
     arena_destroy (svc->call_arena);
     arena_destroy (svc->report_arena);
+    filewatch_destroy (svc->watch);
     free (svc);
 }

@@ -63,13 +63,14 @@ struct svc {
     struct site_node *nodes;       /* hash */
     struct site_node **node_by_id; /* [node id] */
     uint32_t node_count;
-    bool node_types;              /* some node has one */
-    struct site_job *jobs;        /* hash by number */
-    struct svc_awaited *awaited;  /* whom they wait for (depends.c); goes with them */
-    bool lapses;                  /* somebody waits for what can never be: lapse.c */
-    struct site_part *parts;      /* hash by job number */
-    struct output *output;        /* NULL until the first stream: files/output.c */
-    uint8_t port_used[65536 / 8]; /* a bit for each port of a live job */
+    bool node_types;               /* some node has one */
+    struct site_job *jobs;         /* hash by number */
+    struct svc_awaited *awaited;   /* whom they wait for (depends.c); goes with them */
+    bool lapses;                   /* somebody waits for what can never be: lapse.c */
+    struct site_part *parts;       /* hash by job number */
+    struct filewatch *watch;       /* of files that others write */
+    struct output_stream *outputs; /* files/output.c */
+    uint8_t port_used[65536 / 8];  /* a bit for each port of a live job */
     struct schedule schedule;
     struct simulation *sim;         /* SIMULATION's; NULL in the other modes */
     time_us simulated_now;          /* its moment */

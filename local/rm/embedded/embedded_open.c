@@ -20,6 +20,7 @@ int rm_embedded_open (const struct rm_config *config, struct rm *out, struct err
     struct rm_embedded_config embedded = {
         .base = config->base,
         .log = config->log,
+        .watch = config->watch,
         .job_dir = config->job_dir,
         .supervise_path = supervise,
         .kill_grace = config->kill_grace,

@@ -33,13 +33,12 @@ struct job {
     char job_id[JOBDIR_KEY_MAX];
     uint32_t incarnation;
     int dir;
-    int watch; /* inotify watch of dir */
-    int pidfd; /* of the supervisor; -1: none known to live */
+    struct filewatch_one *watched; /* dir */
+    int pidfd;                     /* of the supervisor; -1: none known to live */
     struct event *pid_event;
     struct event *check_event; /* runs job_check from the loop */
     bool started_sent;
-    UT_hash_handle hh;    /* by key */
-    UT_hash_handle hh_wd; /* by watch */
+    UT_hash_handle hh; /* by key */
 };
 
 struct rm_embedded {
@@ -53,10 +52,8 @@ struct rm_embedded {
     char *cgroup_root; /* NULL: none */
     rm_event_fn on_event;
     void *arg;
-    int inotify;
-    struct event *inotify_event;
+    struct filewatch *watch;
     struct job *jobs;
-    struct job *by_watch;
     struct remover *remover; /* of old files */
 };
 
@@ -267,10 +264,7 @@ static void job_destroy (struct job *job)
 {
     struct rm_embedded *rm = job->owner;
     HASH_DEL (rm->jobs, job);
-    if (job->watch >= 0) {
-        HASH_DELETE (hh_wd, rm->by_watch, job);
-        inotify_rm_watch (rm->inotify, job->watch);
-    }
+    filewatch_remove (job->watched);
     pidfd_drop (job);
     if (job->check_event)
         event_free (job->check_event);
@@ -441,29 +435,6 @@ static void on_check (evutil_socket_t fd, short what, void *arg)
     job_check (arg);
 }
 
-static void on_inotify (evutil_socket_t fd, short what, void *arg)
-{
-    struct rm_embedded *rm = arg;
-    (void)what;
-    _Alignas(struct inotify_event) char buf[16384];
-    ssize_t n;
-    while ((n = read (fd, buf, sizeof buf)) > 0)
-        for (char *p = buf; p < buf + n;) {
-            struct inotify_event e;
-            memcpy (&e, p, sizeof e);
-            p += sizeof e + e.len;
-            struct job *job, *next;
-            if (e.mask & IN_Q_OVERFLOW) {
-                HASH_ITER (hh, rm->jobs, job, next)
-                    event_active (job->check_event, EV_TIMEOUT, 0);
-                continue;
-            }
-            HASH_FIND (hh_wd, rm->by_watch, &e.wd, sizeof e.wd, job);
-            if (job)
-                event_active (job->check_event, EV_TIMEOUT, 0);
-        }
-}
-
 static int job_track (struct rm_embedded *rm, const char *job_id, uint32_t incarnation,
                       const char *mark, struct job **out, struct err *err)
 {
@@ -474,7 +445,7 @@ static int job_track (struct rm_embedded *rm, const char *job_id, uint32_t incar
     if (!job)
         return err_set (err, ERR_NOMEM, "embedded runner: no memory");
     job->owner = rm;
-    job->pidfd = job->dir = job->watch = -1;
+    job->pidfd = job->dir = -1;
     job->incarnation = incarnation;
     snprintf (job->job_id, sizeof job->job_id, "%s", job_id);
     jobdir_key (job_id, incarnation, job->key);
@@ -487,14 +458,13 @@ static int job_track (struct rm_embedded *rm, const char *job_id, uint32_t incar
     }
     char path[4096];
     snprintf (path, sizeof path, "%s/%s", rm->job_dir, job->key);
-    job->watch = inotify_add_watch (rm->inotify, path, IN_MOVED_TO);
-    if (job->watch >= 0)
-        HASH_ADD (hh_wd, rm->by_watch, watch, sizeof job->watch, job);
     job->check_event = event_new (rm->base, -1, 0, on_check, job);
-    if (job->watch < 0 || !job->check_event) {
-        err_set (err, ERR_IO, "inotify of job %s: %s", job->key, strerror (errno));
+    int rc = job->check_event ? filewatch_add (rm->watch, path, IN_MOVED_TO, job->check_event,
+                                               &job->watched, err)
+                              : err_set (err, ERR_NOMEM, "embedded runner: no memory");
+    if (rc != 0) {
         job_destroy (job);
-        return ERR_IO;
+        return rc;
     }
     *out = job;
     return 0;
@@ -703,10 +673,6 @@ static void embedded_destroy (void *self)
     remover_destroy (rm->remover);
     HASH_ITER (hh, rm->jobs, job, next)
         job_destroy (job);
-    if (rm->inotify_event)
-        event_free (rm->inotify_event);
-    if (rm->inotify >= 0)
-        close (rm->inotify);
     if (rm->dir >= 0)
         close (rm->dir);
     if (rm->cgroup_root)
@@ -827,9 +793,10 @@ int rm_embedded_create (const struct rm_embedded_config *config, struct rm *out,
     if (!rm)
         return err_set (err, ERR_NOMEM, "embedded runner: no memory");
     int rc = 0;
-    rm->inotify = rm->dir = -1;
+    rm->dir = -1;
     rm->base = config->base;
     rm->log = config->log;
+    rm->watch = config->watch;
     rm->on_event = config->on_event;
     rm->arg = config->arg;
     rm->kill_grace = config->kill_grace ? config->kill_grace : kill_grace_default;
@@ -843,13 +810,11 @@ int rm_embedded_create (const struct rm_embedded_config *config, struct rm *out,
     if (rc != 0)
         goto fail;
     rm->remover = remover_create (rm->base, rm->log, rm->job_dir, rm->dir);
-    rm->inotify = inotify_init1 (IN_NONBLOCK | IN_CLOEXEC);
-    if (!rm->remover || rm->inotify < 0) {
-        rc = err_set (err, ERR_IO, "job directory %s: %s", config->job_dir, strerror (errno));
+    rc = rm->remover
+             ? filewatch_open (rm->watch, err)
+             : err_set (err, ERR_IO, "job directory %s: %s", config->job_dir, strerror (errno));
+    if (rc != 0)
         goto fail;
-    }
-    rm->inotify_event = event_new (rm->base, rm->inotify, EV_READ | EV_PERSIST, on_inotify, rm);
-    event_add (rm->inotify_event, NULL);
     if (config->cgroups)
         cgroup_setup (rm, config->cgroup_name ? config->cgroup_name : "nui-local");
     else

@@ -17,6 +17,7 @@
 
 #include <event2/event.h>
 
+#include "local/rm/filewatch.h"
 #include "local/rm/rm.h"
 #include "proto/base/log.h"
 
@@ -25,6 +26,7 @@ enum { RM_EMBEDDED_JOBS_MAX = 16384 };
 struct rm_embedded_config {
     struct event_base *base;
     struct log *log;
+    struct filewatch *watch;    /* outlives it */
     const char *job_dir;        /* made when absent, 0711 */
     const char *supervise_path; /* the nui-supervise executable */
     duration_us kill_grace;     /* between TERM and KILL; 0: 5 s */

@@ -464,6 +464,7 @@ int rm_slurm_create (const struct rm_slurm_config *config, struct rm *out, struc
         return err_set (err, ERR_NOMEM, "Slurm: no memory");
     slurm->base = config->base;
     slurm->log = config->log;
+    slurm->watch = config->watch;
     slurm->on_event = config->on_event;
     slurm->arg = config->arg;
     slurm->poll_every = config->poll;

@@ -23,6 +23,7 @@
 
 #include <event2/event.h>
 
+#include "local/rm/filewatch.h"
 #include "local/rm/rm.h"
 #include "proto/base/log.h"
 
@@ -31,11 +32,12 @@ enum { RM_SLURM_JOBS_MAX = 1 << 20, RM_SLURM_NODES_MAX = 100000 };
 struct rm_slurm_config {
     struct event_base *base;
     struct log *log;
-    const char *server;     /* slurmrestd: "http://host:port", "unix:/path" */
-    const char *key_file;   /* jwt_hs256.key; NULL: token_file */
-    const char *token_file; /* a token that the site renews */
-    const char *user;       /* SlurmUser, or root */
-    const char *partition;  /* ours: State=UP, closed to users */
+    struct filewatch *watch; /* outlives it */
+    const char *server;      /* slurmrestd: "http://host:port", "unix:/path" */
+    const char *key_file;    /* jwt_hs256.key; NULL: token_file */
+    const char *token_file;  /* a token that the site renews */
+    const char *user;        /* SlurmUser, or root */
+    const char *partition;   /* ours: State=UP, closed to users */
     const char *classes; /* "a,b": these partitions, and PARTITION's nodes, are ours; NULL: all */
     const char *slurm_conf;  /* for the commands; NULL: Slurm's default */
     const char *bin_dir;     /* of scontrol and sacct; NULL: by PATH */

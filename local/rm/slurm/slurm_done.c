@@ -23,7 +23,7 @@ static const duration_us turn_longest = 2000, ask_again = 10 * US_PER_S, usage_e
 
 struct slurm_done {
     struct slurm *slurm;
-    int watch; /* inotify */
+    struct filewatch_one *watched; /* the completion file */
     struct event *changed;
     int fd; /* of a search under way; -1 */
     off_t at;
@@ -408,10 +408,7 @@ bool slurm_done_idle (const struct slurm *slurm)
 
 static void on_changed (evutil_socket_t fd, short what, void *arg)
 {
-    char buf[4096];
-    (void)what;
-    while (read (fd, buf, sizeof buf) > 0)
-        ;
+    (void)fd, (void)what;
     slurm_look (arg, true);
 }
 
@@ -422,7 +419,7 @@ int slurm_done_init (struct slurm *slurm, struct err *err)
         return err_set (err, ERR_NOMEM, "Slurm: no memory");
     slurm->done = done;
     done->slurm = slurm;
-    done->fd = done->watch = -1;
+    done->fd = -1;
     done->slice = evtimer_new (slurm->base, on_slice, done);
     done->lines_timer = evtimer_new (slurm->base, on_lines, done);
     done->begin = evtimer_new (slurm->base, on_begin, done);
@@ -430,13 +427,12 @@ int slurm_done_init (struct slurm *slurm, struct err *err)
         return err_set (err, ERR_NOMEM, "Slurm: no memory for timers");
     if (!slurm->completions)
         return 0;
-    done->watch = inotify_init1 (IN_NONBLOCK | IN_CLOEXEC);
+    done->changed = event_new (slurm->base, -1, 0, on_changed, slurm);
+    if (!done->changed)
+        return err_set (err, ERR_NOMEM, "Slurm: no memory for timers");
     /* Not there yet: it is looked for at the next whole look only. */
-    if (done->watch >= 0 && inotify_add_watch (done->watch, slurm->completions, IN_MODIFY) >= 0) {
-        done->changed =
-            event_new (slurm->base, done->watch, EV_READ | EV_PERSIST, on_changed, slurm);
-        event_add (done->changed, NULL);
-    }
+    filewatch_add (slurm->watch, slurm->completions, IN_MODIFY, done->changed, &done->watched,
+                   NULL);
     return 0;
 }
 
@@ -445,15 +441,12 @@ void slurm_done_stop (struct slurm *slurm)
     struct slurm_done *done = slurm->done;
     if (!done)
         return;
-    if (done->changed)
-        event_free (done->changed);
-    struct event *const timers[] = {done->slice, done->lines_timer, done->begin};
+    filewatch_remove (done->watched);
+    struct event *const timers[] = {done->slice, done->lines_timer, done->begin, done->changed};
     for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
         if (timers[i])
             event_free (timers[i]);
     free (done->lines);
-    if (done->watch >= 0)
-        close (done->watch);
     if (done->fd >= 0)
         close (done->fd);
     strbuf_free (&done->line);

@@ -142,6 +142,7 @@ struct slurm_command;
 struct slurm {
     struct event_base *base;
     struct log *log;
+    struct filewatch *watch;
     struct slurm_rest *rest;
     char *partition, *only /* ",a,b,": classes that are ours; NULL: all */, *slurm_conf, *bin_dir,
         *completions, *job_dir;

@@ -8,6 +8,7 @@ int rm_slurm_open (const struct rm_config *config, struct rm *out, struct err *e
     struct rm_slurm_config slurm = {
         .base = config->base,
         .log = config->log,
+        .watch = config->watch,
         .server = options->server,
         .key_file = options->key,
         .token_file = options->token,

@@ -1,5 +1,5 @@
-/* A job's output as a stream: what is there, and while the job runs what comes, as inotify tells. All streams share
- * one inotify instance: a user, root too, may have 128 of them in all. */
+/* A job's output as a stream: what is there, and while the job runs what comes, as filewatch tells. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 
 #include <utlist.h>
 
+#include "local/rm/filewatch.h"
 #include "local/svc/files/stageout.h"
 #include "local/svc/job.h"
 #include "local/svc/job/jobs.h"
@@ -16,13 +17,6 @@
 #include "local/svc/svc_i.h"
 
 enum { CHUNK = 32 * 1024 };
-
-/* Of all streams, from the first on. */
-struct output {
-    struct output_stream *streams;
-    int inotify;           /* for all of them, while there is … */
-    struct event *changed; /* … this */
-};
 
 struct output_stream {
     struct svc *svc;
@@ -36,20 +30,17 @@ struct output_stream {
     bool blocked; /* the peer is slow: until its ready hook */
     bool cancelled;
     int fd;
-    int watch; /* of its file in the one inotify instance, which those of the same file share; -1 */
+    struct filewatch_one *watched; /* its file, once the job has made it */
+    struct event *changed;
     struct output_stream *prev, *next;
 };
 
 static void stream_free (struct output_stream *s)
 {
-    struct svc *svc = s->svc;
-    struct output_stream *other;
-    DL_DELETE (svc->output->streams, s);
-    DL_FOREACH (svc->output->streams, other)
-        if (other->watch == s->watch)
-            break;
-    if (s->watch >= 0 && !other)
-        inotify_rm_watch (svc->output->inotify, s->watch);
+    DL_DELETE (s->svc->outputs, s);
+    filewatch_remove (s->watched);
+    if (s->changed)
+        event_free (s->changed);
     if (s->fd >= 0)
         close (s->fd);
     free (s);
@@ -64,49 +55,17 @@ static void stream_end (struct output_stream *s, enum rpc_status status, const c
 
 static void pump (struct output_stream *s);
 
-/* watch -1: some changes were lost, which may be anybody's. */
-static void changed (struct svc *svc, int watch)
-{
-    struct output_stream *s, *next;
-    DL_FOREACH_SAFE (svc->output->streams, s, next)
-        if (s->watch >= 0 && (s->watch == watch || watch < 0))
-            pump (s);
-}
-
 static void on_change (evutil_socket_t fd, short what, void *arg)
 {
-    struct inotify_event e;
-    char buf[4096];
-    ssize_t n;
-    (void)what;
-    while ((n = read (fd, buf, sizeof buf)) > 0)
-        for (ssize_t at = 0; at < n; at += (ssize_t)(sizeof e + e.len)) {
-            memcpy (&e, buf + at, sizeof e);
-            changed (arg, e.wd);
-        }
-}
-
-/* False: changes are not told of; what is there then is sent when the job ends. */
-static bool watching (struct svc *svc)
-{
-    if (svc->output->changed)
-        return true;
-    svc->output->inotify = inotify_init1 (IN_NONBLOCK | IN_CLOEXEC);
-    if (svc->output->inotify < 0) {
-        log_event (svc->log, LOG_LEVEL_WARN, "svc", "output_unwatched", "error=\"inotify: %s\"",
-                   strerror (errno));
-        return false;
-    }
-    svc->output->changed =
-        event_new (svc->base, svc->output->inotify, EV_READ | EV_PERSIST, on_change, svc);
-    event_add (svc->output->changed, NULL);
-    return true;
+    (void)fd, (void)what;
+    pump (arg);
 }
 
 /* Opens the file once the job has made it. */
 static void stream_open (struct output_stream *s)
 {
     char id[SITE_ID_MAX], path[64];
+    struct err err = {0};
     if (s->fd >= 0)
         return;
     s->fd = s->svc->rm.ops->output_open (s->svc->rm.self, site_id (s->svc, s->job, id),
@@ -114,8 +73,12 @@ static void stream_open (struct output_stream *s)
     if (s->fd < 0 || !s->follow)
         return;
     snprintf (path, sizeof path, "/proc/self/fd/%d", s->fd);
-    if (watching (s->svc))
-        s->watch = inotify_add_watch (s->svc->output->inotify, path, IN_MODIFY);
+    s->changed = event_new (s->svc->base, -1, 0, on_change, s);
+    assert (s->changed);
+    /* Where that fails, what is there then is sent when the job ends. */
+    if (filewatch_add (s->svc->watch, path, IN_MODIFY, s->changed, &s->watched, &err) != 0)
+        log_event (s->svc->log, LOG_LEVEL_WARN, "svc", "output_unwatched", "error=\"%s\"",
+                   err.text);
 }
 
 static bool send_chunk (struct output_stream *s, const void *data, size_t len, bool eof)
@@ -204,14 +167,10 @@ void output_serve (void *self, struct rpccall *call, const ProtobufCMessage *req
     life_mark (svc, &rec, s->mark);
     s->offset = r->offset;
     s->follow = r->follow;
-    s->fd = s->watch = -1;
+    s->fd = -1;
     snprintf (s->stream, sizeof s->stream, "%s", stream);
     store_job_free (&rec);
-    if (!svc->output)
-        svc->output = calloc (1, sizeof *svc->output);
-    if (!svc->output)
-        abort ();
-    DL_APPEND (svc->output->streams, s);
+    DL_APPEND (svc->outputs, s);
     rpccall_on_cancel (call, on_cancel, s);
     rpccall_on_ready (call, on_ready, s);
     pump (s);
@@ -220,9 +179,7 @@ void output_serve (void *self, struct rpccall *call, const ProtobufCMessage *req
 static void output_job_ended (struct svc *svc, uint64_t number)
 {
     struct output_stream *s, *next;
-    if (!svc->output)
-        return;
-    DL_FOREACH_SAFE (svc->output->streams, s, next)
+    DL_FOREACH_SAFE (svc->outputs, s, next)
         if (s->job == number)
             pump (s);
 }
@@ -230,15 +187,8 @@ static void output_job_ended (struct svc *svc, uint64_t number)
 void output_draining (struct svc *svc)
 {
     struct output_stream *s, *next;
-    if (!svc->output)
-        return;
-    DL_FOREACH_SAFE (svc->output->streams, s, next)
+    DL_FOREACH_SAFE (svc->outputs, s, next)
         stream_end (s, RPC_UNAVAILABLE, "the site is stopping; ask again from the offset you have");
-    if (svc->output->changed) {
-        event_free (svc->output->changed);
-        close (svc->output->inotify);
-        svc->output->changed = NULL;
-    }
 }
 
 static void output_job_changed (struct svc *svc, struct site_job *job)
@@ -246,13 +196,7 @@ static void output_job_changed (struct svc *svc, struct site_job *job)
     output_job_ended (svc, job->rec.number);
 }
 
-static void output_close (struct svc *svc)
-{
-    free (svc->output);
-}
-
 const struct svc_listener output_listener = {.job_started = output_job_changed,
                                              .job_requeued = output_job_changed,
                                              .job_ended = output_job_ended,
-                                             .stop = output_draining,
-                                             .close = output_close};
+                                             .stop = output_draining};

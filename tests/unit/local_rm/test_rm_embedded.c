@@ -24,6 +24,7 @@ struct fixture {
     char dir[64];
     char account[64];
     struct event_base *base;
+    struct filewatch *watch;
     struct rm rm;
     int started;
     int ended;
@@ -52,6 +53,7 @@ static void open_rm (struct fixture *f)
     struct err err = {0};
     struct rm_embedded_config config = {
         .base = f->base,
+        .watch = f->watch,
         .job_dir = f->dir,
         .supervise_path = NUI_SUPERVISE,
         .kill_grace = US_PER_S / 5,
@@ -74,6 +76,7 @@ static int setup (void **state)
     snprintf (f->account, sizeof f->account, "%s",
               geteuid () == 0 ? "nobody" : getpwuid (geteuid ())->pw_name);
     f->base = event_base_new ();
+    f->watch = filewatch_create (f->base);
     open_rm (f);
     *state = f;
     return 0;
@@ -91,6 +94,7 @@ static int teardown (void **state)
 {
     struct fixture *f = *state;
     f->rm.ops->destroy (f->rm.self);
+    filewatch_destroy (f->watch);
     event_base_free (f->base);
     nftw (f->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     free (f);
@@ -771,6 +775,7 @@ static void rlimits_where_no_cgroup_is (void **state)
     struct fixture *f = *state;
     struct err err = {0};
     struct rm_embedded_config config = {.base = f->base,
+                                        .watch = f->watch,
                                         .job_dir = f->dir,
                                         .supervise_path = NUI_SUPERVISE,
                                         .kill_grace = US_PER_S / 5,
@@ -843,6 +848,7 @@ static void who_keeps_which_limit (void **state)
     struct fixture *f = *state;
     struct err err = {0};
     struct rm_embedded_config config = {.base = f->base,
+                                        .watch = f->watch,
                                         .job_dir = f->dir,
                                         .supervise_path = NUI_SUPERVISE,
                                         .kill_grace = US_PER_S / 5,
