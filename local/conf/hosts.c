@@ -3,6 +3,7 @@
  * nothing is refused by name: an expression never means no node at all. */
 #include "local/conf/hosts.h"
 
+#include <ctype.h>
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,9 @@
 
 /* LIST_SPARE: so many names more than twice the nodes are still read, to name the one that is none. */
 enum { EXPRESSION_MAX = 1 << 16, LIST_SPARE = 1024 };
+/* Of the library's regular expressions, which grow by each repetition within a repetition and are slow with back
+ * references: an administrator who is not root must not hold the daemon with one. */
+enum { PATTERN_MAX = 256, PATTERNS_MAX = 64, REPEATS_MAX = 256 };
 
 /* True: every name of the list is a node. missing: the first that is none. */
 static bool list_match (const char *expression, const char *const *name, uint32_t count, bool *out,
@@ -46,16 +50,47 @@ static bool list_match (const char *expression, const char *const *name, uint32_
     return all;
 }
 
+/* What it may cost to read: {n,m} write their piece down m times, and those within another one as often as that. */
+static int pattern_check (const char *pattern, size_t len, struct err *err)
+{
+    uint64_t repeats = 1;
+    if (len > PATTERN_MAX)
+        return err_set (err, ERR_LIMIT, "a pattern of hosts of more than %d characters",
+                        PATTERN_MAX);
+    for (size_t i = 0; i < len; i++) {
+        if (pattern[i] == '\\' && i + 1 < len && isdigit ((unsigned char)pattern[++i]))
+            return err_set (err, ERR_UNSUPPORTED, "a pattern of hosts with a back reference");
+        if (pattern[i] != '{')
+            continue;
+        uint64_t most = 1, n = 0;
+        for (i++; i < len && pattern[i] != '}'; i++) {
+            n = isdigit ((unsigned char)pattern[i]) ? n * 10 + (uint64_t)(pattern[i] - '0') : 0;
+            most = n > most ? n : most;
+            if (most > REPEATS_MAX)
+                break;
+        }
+        repeats *= most;
+        if (repeats > REPEATS_MAX)
+            return err_set (err, ERR_LIMIT, "a pattern of hosts that repeats more than %d times",
+                            REPEATS_MAX);
+    }
+    return 0;
+}
+
 static int regex_match (const char *pattern, size_t len, const char *const *name, uint32_t count,
                         bool *out, struct err *err)
 {
     regex_t regex;
     char *whole = malloc (len + 5);
     bool any = false;
-    int rc;
+    int rc = pattern_check (pattern, len, err);
 
-    if (!whole)
-        return err_set (err, ERR_NOMEM, "hosts: no memory");
+    if (rc == 0 && !whole)
+        rc = err_set (err, ERR_NOMEM, "hosts: no memory");
+    if (rc != 0) {
+        free (whole);
+        return rc;
+    }
     memcpy (whole, "^(", 2);
     memcpy (whole + 2, pattern, len);
     memcpy (whole + 2 + len, ")$", 3);
@@ -91,11 +126,32 @@ int hosts_readable (const char *expression, struct err *err)
     return rc == ERR_NOT_FOUND ? 0 : rc;
 }
 
+/* One word of an expression that is no list of nodes: a node's name, else a pattern, of which so many are tried. */
+static int word_match (const struct strtab *known, const char *word, size_t len,
+                       const char *const *name, uint32_t count, uint32_t *patterns, bool *out,
+                       struct err *err)
+{
+    char text[PATTERN_MAX + 1];
+    snprintf (text, sizeof text, "%.*s", (int)len, word);
+    uint32_t at = len < sizeof text ? strtab_find (known, text) : STRTAB_NONE;
+    if (at != STRTAB_NONE) {
+        out[at] = true;
+        return 0;
+    }
+    if (strcspn (word, ".[]()*+?{}|^$\\") >= len)
+        return ERR_NOT_FOUND;
+    if (++*patterns > PATTERNS_MAX)
+        return err_set (err, ERR_LIMIT, "more than %d patterns of hosts", PATTERNS_MAX);
+    return regex_match (word, len, name, count, out, err);
+}
+
 int hosts_match (const char *expression, const char *const *name, uint32_t count, bool *out,
                  struct err *err)
 {
     char missing[64] = "";
+    uint32_t patterns = 0;
     bool any = false;
+    int rc = ERR_NOT_FOUND;
 
     memset (out, 0, count * sizeof *out);
     if (strlen (expression) > EXPRESSION_MAX)
@@ -108,14 +164,18 @@ int hosts_match (const char *expression, const char *const *name, uint32_t count
     }
     if (list_match (expression, name, count, out, missing, sizeof missing))
         return 0;
-    for (const char *p = expression; *p;) {
+    struct strtab *known = strtab_create ();
+    for (uint32_t i = 0; i < count; i++)
+        (void)strtab_intern (known, name[i]);
+    for (const char *p = expression; *p && (rc == 0 || rc == ERR_NOT_FOUND);) {
         size_t n = strcspn (p, ", \t");
-        int rc = n ? regex_match (p, n, name, count, out, err) : ERR_NOT_FOUND;
-        if (rc != 0 && rc != ERR_NOT_FOUND)
-            return rc;
+        rc = n ? word_match (known, p, n, name, count, &patterns, out, err) : ERR_NOT_FOUND;
         any = any || rc == 0;
         p += n + (p[n] != 0);
     }
+    strtab_destroy (known);
+    if (rc != 0 && rc != ERR_NOT_FOUND)
+        return rc;
     if (any)
         return 0;
     return err_set (err, ERR_NOT_FOUND, "no node is named %.60s",
