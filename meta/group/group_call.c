@@ -149,14 +149,18 @@ static void answer_take (struct gridjob *job, const struct group_call *call,
     }
 }
 
+static bool is_silent (enum rpc_status status)
+{
+    return status == RPC_UNAVAILABLE || status == RPC_DEADLINE_EXCEEDED ||
+           status == RPC_CANCELLED || status == RPC_UNKNOWN || status == RPC_INTERNAL;
+}
+
 /* A status other than OK. Silence leaves the outcome open; a site that refuses a PREPARE, a READY or
  * a START has said no; what must be acknowledged (COMMIT, ABORT, RELEASE) is sent again. */
 static void failure_take (const struct group_call *call, struct coalloc_event *event,
                           const struct rpc_result *result)
 {
-    bool silent = result->status == RPC_UNAVAILABLE || result->status == RPC_DEADLINE_EXCEEDED ||
-                  result->status == RPC_CANCELLED || result->status == RPC_UNKNOWN ||
-                  result->status == RPC_INTERNAL;
+    bool silent = is_silent (result->status);
     event->kind = COALLOC_EV_NO_ANSWER;
     snprintf (event->reason.code, sizeof event->reason.code, "%s", silent ? "SiteDown" : "Refused");
     text_printf (event->reason.text, sizeof event->reason.text, "%s", result->message);
@@ -168,6 +172,21 @@ static void failure_take (const struct group_call *call, struct coalloc_event *e
         event->kind = COALLOC_EV_READIED;
     else if (call->kind == COALLOC_DO_START)
         event->kind = COALLOC_EV_STARTED;
+}
+
+/* A site that says no to what must be acknowledged is the operator's affair: it is asked again all the same. */
+static void no_answer_log (const struct gridjob *job, const struct coalloc_record *record,
+                           const struct group_call *call, const struct rpc_result *result,
+                           const char *said)
+{
+    bool ends = call->kind == COALLOC_DO_ABORT || call->kind == COALLOC_DO_RELEASE ||
+                call->kind == COALLOC_DO_COMMIT;
+    char quoted[2 * COALLOC_TEXT_MAX];
+    log_event (job->metad->log,
+               ends && !is_silent (result->status) ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "coalloc",
+               "no_answer", "job=%s part=%u kind=%d status=%d site=%s said=%s", job->id, call->part,
+               (int)call->kind, (int)result->status, record->part[call->part].site,
+               log_quote (said, quoted, sizeof quoted));
 }
 
 /* The site has heard of a newer leader. (A PREPARE may be refused so for other reasons.) */
@@ -192,9 +211,7 @@ static void call_done (void *arg, const struct rpc_result *result)
         else
             failure_take (call, &event, result);
         if (result->status != RPC_OK)
-            log_event (job->metad->log, LOG_LEVEL_INFO, "coalloc", "no_answer",
-                       "job=%s part=%u kind=%d status=%d", job->id, call->part, (int)call->kind,
-                       (int)result->status);
+            no_answer_log (job, record, call, result, event.reason.text);
         group_step (job, record, &event);
     }
     free (call);

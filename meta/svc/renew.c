@@ -12,6 +12,7 @@
 #include "meta/job/seal.h"
 #include "meta/job/sites.h"
 #include "meta/job/steps.h"
+#include "meta/single/single.h"
 #include "proto/job/delegation.h"
 
 enum { TELL_PERIOD_S = 5, TELL_LOOKED = 20000 };
@@ -27,14 +28,29 @@ struct telling {
     time_us until; /* what was told */
 };
 
+/* Its site cannot be made to take it by asking again: the job has the old one there, and its owner is told. */
+static void renew_refused (struct gridjob *job, const char *message)
+{
+    struct err err;
+    char quoted[2 * ERR_TEXT_MAX];
+    err_clear (&err);
+    log_event (job->metad->log, LOG_LEVEL_WARN, "site", "renewal_refused", "site=%s job=%s said=%s",
+               job->site, job->id, log_quote (message, quoted, sizeof quoted));
+    job_reason (job, "NotRenewed", "%s did not take the renewal: %.300s", job->site, message);
+    if (job_save (job, false, &err) != 0)
+        job_reload (job->metad, job->number);
+}
+
 static void told (void *arg, const struct rpc_result *result)
 {
     struct telling *telling = arg;
     struct gridjob *job = job_live (telling->metad, telling->number);
-    bool again = result->status == RPC_UNAVAILABLE || result->status == RPC_DEADLINE_EXCEEDED ||
-                 result->status == RPC_CANCELLED;
-    if (job && !again && job->move.stage == MOVE_NONE && job_expires (job) == telling->until)
+    bool again = single_uncertain (result->status) || result->status == RPC_RESOURCE_EXHAUSTED;
+    bool same = job && job->move.stage == MOVE_NONE && job_expires (job) == telling->until;
+    if (same && !again)
         job->renew_untold = false;
+    if (same && !again && result->status != RPC_OK)
+        renew_refused (job, result->message);
     free (telling);
 }
 

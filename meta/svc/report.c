@@ -338,6 +338,10 @@ static void followed (void *arg, const struct rpc_result *result)
         const JobInfo *info = result->status == RPC_OK ? (const JobInfo *)result->reply : NULL;
         if (info && is_of (info, job, f->part))
             report_heard (job, f->part, info);
+        else if (info)
+            log_event (f->metad->log, LOG_LEVEL_WARN, "site", "another_has_the_number",
+                       "site=%s site_job=%s job=%s its=%s", job->part[f->part].site,
+                       job->part[f->part].site_job_id, job->id, info->grid_job_id);
     }
     free (f);
 }

@@ -5,6 +5,7 @@ Beta's connection to the bank goes through here: while it is cut, beta does not 
 frozen then, and the connection mended, the coordinator has decided and nobody has its vote: that is the moment. So do the
 coordinator's to alpha and beta: cut there, the others may have its vote before a site has been told.
 """
+import contextlib
 import json
 import re
 import selectors
@@ -303,6 +304,33 @@ class Group(GridCase):
         self.ends_once(ident, "alone", ("main",))
         told = self.on_disk("SELECT body FROM notice WHERE body LIKE ?", f'%"{ident}"%')
         self.assertEqual([(json.loads(body)["event"], json.loads(body)["state"]) for body, in told], [("JobEnd", "Completed")])
+
+    def renumbered(self, number, ident):
+        """Beta's job of this number is that of another grid job from now on, as after a restore."""
+        beta = self.grid.daemons["beta"]
+        beta.stop()
+        with contextlib.closing(sqlite3.connect(f"{self.grid.layout.state}/beta/local.db", timeout=20)) as db, db:
+            self.assertEqual(db.execute("UPDATE job SET grid_job_id = ? WHERE number = ?", (ident, number)).rowcount, 1)
+        beta.start()
+
+    def test_a_number_that_another_job_has(self):
+        """Who takes a job over asks its site, and does not believe what that says of another's."""
+        ident = self.submit_one("mine", 2)
+        self.wait_state(ident, ("Running",), "alice-meta2")
+        number = int(self.status("alice", ident)["components"][0]["site_job_id"].split(".")[1])
+        self.renumbered(number, "grid.4242")
+        self.grid.daemons["meta"].kill()
+        logs = [self.grid.daemons[meta].log for meta in PEERS]
+        said = f"another_has_the_number site=beta site_job=beta.{number} job={ident} its=grid.4242"
+        wait_for("its site's answer to be looked at", lambda: any(said in log.read_text() for log in logs) or
+                 self.status("alice-meta2", ident)["state"] != "Running", 60, self.grid.layout.log)
+        self.assertEqual(self.status("alice-meta2", ident)["state"], "Running")
+        self.renumbered(number, ident)
+        self.grid.daemons["meta"].start()
+        self.wait_lead(*self.grid.metas)
+        self.grid.daemons["meta2"].kill()
+        self.wait_state(ident, ("Failed",), "alice-meta3", 90)  # its directory was another's in between: so it is told
+        self.grid.daemons["meta2"].start()
 
     def test_away_from_submission_to_end(self):
         """Who was away shows the job, lets others wait for it, and does not need who led it for that."""

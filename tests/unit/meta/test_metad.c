@@ -276,6 +276,40 @@ static void what_ends_a_part_is_asked_until_it_is_taken (void **state)
     assert_true (fake_nothing_held (grid));
 }
 
+/* Whether some line of nui-meta's log has both. */
+static bool log_has (const struct fakegrid *grid, const char *what, const char *how)
+{
+    char path[300], line[4096];
+    bool has = false;
+    snprintf (path, sizeof path, "%s/meta.log", grid->dir);
+    FILE *f = fopen (path, "re");
+    assert_non_null (f);
+    while (!has && fgets (line, sizeof line, f))
+        has = strstr (line, what) && strstr (line, how);
+    fclose (f);
+    return has;
+}
+
+/* A part that its site will not let go for the present keeps neither its own job nor others from going on. */
+static void what_takes_a_part_back_is_asked_until_it_is_taken (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fakesite *alpha = &grid->site[0], *beta = &grid->site[1];
+    struct fake_job elsewhere = {.n = 1, .sites = {"alpha"}, .procs = 1, .walltime_s = 60};
+    char id[32], other[32];
+    strcpy (alpha->invalid, "Abort");
+    beta->prepare_no = 1;
+    submit_ok (grid, &pair, id);
+    fake_until (grid, asked_again, &alpha->calls_abort, 60 * US_PER_S);
+    submit_ok (grid, &elsewhere, other);
+    fake_until_state (grid, other, COMPLETED);
+    assert_true (log_has (grid, "no_answer job=grid.1 part=0",
+                          "site=alpha said=\"it makes no sense here\""));
+    alpha->invalid[0] = '\0';
+    fake_until_state (grid, id, COMPLETED);
+    assert_true (fake_nothing_held (grid));
+}
+
 /* What a site would refuse when it is to start is refused when it comes. */
 static void too_cheap_for_every_site (void **state)
 {
@@ -1432,6 +1466,38 @@ static void jobs_are_handed_over_anew_when_the_key_changes (void **state)
     fake_destroy (grid);
 }
 
+/* Which a site calls invalid: it is not asked for ever, the job's owner is told, and other jobs have theirs. */
+static void a_renewal_that_is_refused_is_set_aside (void **state)
+{
+    struct fakegrid *grid = fake_create (2);
+    struct fakesite *alpha = &grid->site[0], *beta = &grid->site[1];
+    struct fake_job first = {.n = 1, .sites = {"alpha"}, .procs = 2, .walltime_s = 60},
+                    second = {.n = 1, .sites = {"beta"}, .procs = 2, .walltime_s = 60};
+    char refused[32], taken[32];
+    (void)state;
+    alpha->hold_runs = beta->hold_runs = true;
+    fake_meta_start (grid);
+    submit_ok (grid, &first, refused);
+    fake_until_state (grid, refused, NUI__META__V1__GRID_JOB_STATE__GRID_QUEUED);
+    submit_ok (grid, &second, taken);
+    fake_until_state (grid, taken, NUI__META__V1__GRID_JOB_STATE__GRID_QUEUED);
+    fake_meta_stop (grid);
+    memset (grid->secret, 8, sizeof grid->secret);
+    strcpy (alpha->invalid, "Renew");
+    fake_meta_start (grid);
+    struct said said = {grid, refused, "alpha did not take the renewal: it makes no sense here"};
+    fake_until (grid, is_said, &said, 60 * US_PER_S);
+    fake_until (grid, is_renewed, beta, 60 * US_PER_S);
+    assert_string_equal (beta->renewed, taken);
+    fake_job_event (alpha, NUI__LOCAL__V1__JOB_STATE__JOB_COMPLETED);
+    fake_until_state (grid, refused, COMPLETED);
+    fake_job_event (beta, NUI__LOCAL__V1__JOB_STATE__JOB_COMPLETED);
+    fake_until_state (grid, taken, COMPLETED);
+    assert_int_equal (alpha->calls_renew, 1);
+    assert_int_equal (grid->violations, 0);
+    fake_destroy (grid);
+}
+
 /* Of twelve sites nine are asked first, and none of them can: all that can are priced together. */
 static void more_sites_are_priced_when_they_have_answered (void **state)
 {
@@ -1522,6 +1588,7 @@ int main (int argc, char **argv)
         TEST (cancel_of_an_ordinary_job),
         TEST (what_a_site_calls_invalid_is_told),
         TEST (what_ends_a_part_is_asked_until_it_is_taken),
+        TEST (what_takes_a_part_back_is_asked_until_it_is_taken),
         TEST (too_cheap_for_every_site),
         TEST (both_start_at_one_moment),
         TEST (no_moves_the_slot),
@@ -1559,6 +1626,7 @@ int main (int argc, char **argv)
         cmocka_unit_test (jobs_wait_for_the_first_key),
         cmocka_unit_test (no_key_for_what_is_prepared_anew),
         cmocka_unit_test (jobs_are_handed_over_anew_when_the_key_changes),
+        cmocka_unit_test (a_renewal_that_is_refused_is_set_aside),
         cmocka_unit_test (more_sites_are_priced_when_they_have_answered),
         cmocka_unit_test (many_prices_are_asked_for_in_several_calls),
         TEST (takes_the_files_it_may_have),
