@@ -507,7 +507,7 @@ static void jobs_more_text (const struct queue *q, struct strbuf *out)
 static int diagnose_queue (struct cli_context *ctx, const char *site, bool blocked,
                            const struct diagnose_how *how, const char *job)
 {
-    const char *level = how->level ? how->level : "HARD";
+    const char *level = how->level ? how->level : blocked ? "SOFT" : "HARD";
     Nui__Local__V1__QueueRequest request = NUI__LOCAL__V1__QUEUE_REQUEST__INIT;
     struct queue q = {.arena = arena_create (1 << 20), .totals = {.site = (char *)""}};
     struct strbuf out = STRBUF_INIT;
@@ -734,121 +734,6 @@ static int diagnose_nodes (struct cli_context *ctx, const char *site,
     return exit_code;
 }
 
-/* --- -u -g -a -c -Q: credentials ------------------------------------------------------------ */
-
-static const char *list_text (char *const *item, size_t count, const char *between,
-                              struct strbuf *b)
-{
-    strbuf_clear (b);
-    for (size_t i = 0; i < count; i++)
-        strbuf_printf (b, "%s%s", i ? between : "", item[i]);
-    return count ? strbuf_text (b) : "[NONE]";
-}
-
-static void credential_line (const Nui__Local__V1__CredentialRow *r, const char *kind,
-                             struct strbuf *out)
-{
-    struct strbuf qlist = STRBUF_INIT, limits = STRBUF_INIT, flags = STRBUF_INIT;
-    const char *q = list_text (r->qlist, r->n_qlist, ":", &qlist);
-    const char *l = list_text (r->limits, r->n_limits, " ", &limits);
-    if (strcmp (kind, "qos") == 0)
-        strbuf_printf (out, "%-20s  %8.0f %8g %8g %8g %8.2f %10s %10s %s\n", r->name, r->priority,
-                       r->qtweight, r->qttarget, r->xfweight, r->xftarget,
-                       list_text (r->flags, r->n_flags, ",", &flags), "[NONE]", l);
-    else if (strcmp (kind, "class") == 0)
-        strbuf_printf (out, "%-14s %8.0f %-12s %-12s %12s  %-20s %5.2f  %s\n", r->name, r->priority,
-                       "[NONE]", or_none (r->qdef), q, "[NONE]", r->target, l);
-    else
-        strbuf_printf (out, "%-12s %8.0f %12s %12s %12s %21s %6.2f  %s\n", r->name, r->priority,
-                       "[NONE]", or_none (r->qdef), q, "[NONE]", r->target, l);
-    strbuf_free (&qlist);
-    strbuf_free (&limits);
-    strbuf_free (&flags);
-}
-
-void credentials_text (const Nui__Local__V1__CredentialsReply *r, const char *kind, bool noheader,
-                       struct strbuf *out)
-{
-    bool class = strcmp (kind, "class") == 0;
-    if (noheader)
-        ;
-    else if (strcmp (kind, "qos") == 0)
-        strbuf_puts (out, "QOS Status\n\nName                * Priority QTWeight QTTarget XFWeight"
-                          " XFTarget     QFlags   JobFlags Limits\n\n");
-    else if (class)
-        strbuf_puts (out, "Class/Queue Status\n\nName           Priority Flags        QDef"
-                          "              QOSList* PartitionList        Target Limits\n\n");
-    else
-        strbuf_printf (out,
-                       "Displaying %s information...\nName         Priority        Flags"
-                       "         QDef      QOSList*        PartitionList Target  Limits\n\n",
-                       kind);
-    for (size_t i = 0; i < r->n_rows; i++)
-        if (!class || strcmp (r->rows[i]->name, "DEFAULT") != 0 || r->rows[i]->n_limits)
-            credential_line (r->rows[i], kind, out);
-    if (!noheader)
-        strbuf_putc (out, '\n');
-}
-
-static const struct table_column credential_columns[] = {
-    {"name", "Name", TABLE_TEXT, 0},        {"priority", "Priority", TABLE_PPM, 0},
-    {"qdef", "QDef", TABLE_TEXT, 0},        {"qlist", "QOSList", TABLE_TEXT, 0},
-    {"target", "Target", TABLE_PPM, 2},     {"target_type", "Type", TABLE_TEXT, 0},
-    {"limits", "Limits", TABLE_TEXT, 0},    {"flags", "QFlags", TABLE_TEXT, 0},
-    {"qtweight", "QTWeight", TABLE_PPM, 2}, {"qttarget", "QTTarget", TABLE_PPM, 2},
-    {"xfweight", "XFWeight", TABLE_PPM, 2}, {"xftarget", "XFTarget", TABLE_PPM, 2},
-};
-
-static int credentials_rows (struct cli_context *ctx, const Nui__Local__V1__CredentialsReply *r)
-{
-    struct table *t =
-        table_create (credential_columns, sizeof credential_columns / sizeof *credential_columns);
-    struct strbuf b = STRBUF_INIT;
-    for (size_t i = 0; i < r->n_rows; i++) {
-        const Nui__Local__V1__CredentialRow *row = r->rows[i];
-        const double value[] = {row->qtweight, row->qttarget, row->xfweight, row->xftarget};
-        table_text (t, row->name);
-        table_ppm (t, (int64_t)llround (row->priority * 1e6));
-        cell_text (t, row->qdef);
-        table_text (t, row->n_qlist ? list_text (row->qlist, row->n_qlist, ":", &b) : NULL);
-        table_ppm (t, (int64_t)llround (row->target * 1e6));
-        cell_text (t, row->target_type);
-        table_text (t, row->n_limits ? list_text (row->limits, row->n_limits, " ", &b) : NULL);
-        table_text (t, row->n_flags ? list_text (row->flags, row->n_flags, ",", &b) : NULL);
-        for (size_t v = 0; v < 4; v++)
-            table_ppm (t, (int64_t)llround (value[v] * 1e6));
-        table_end_row (t);
-    }
-    int rc = table_print (t, ctx);
-    table_destroy (t);
-    strbuf_free (&b);
-    return rc;
-}
-
-static int diagnose_credentials (struct cli_context *ctx, const char *site, const char *kind,
-                                 const char *name)
-{
-    Nui__Local__V1__CredentialsRequest request = NUI__LOCAL__V1__CREDENTIALS_REQUEST__INIT;
-    Nui__Local__V1__CredentialsReply *reply = NULL;
-    struct strbuf out = STRBUF_INIT;
-    struct err err = {0};
-    int exit_code;
-    request.kind = (char *)(uintptr_t)kind;
-    if (name)
-        request.name = (char *)(uintptr_t)name;
-    if (site_admin (ctx, site, "Credentials", &request, true, &reply, &err) < 0)
-        return cli_fail ("diagnose", &err);
-    if (cli_format (ctx) == CLI_TABLE) {
-        credentials_text (reply, kind, cli_noheader (ctx), &out);
-        exit_code = cli_output (&out);
-    } else {
-        exit_code = credentials_rows (ctx, reply);
-    }
-    strbuf_free (&out);
-    nui__local__v1__credentials_reply__free_unpacked (reply, NULL);
-    return exit_code;
-}
-
 /* --- showconfig --------------------------------------------------------------------------- */
 
 static const struct table_column config_columns[] = {
@@ -985,7 +870,8 @@ static const struct cli_option diagnose_options[] = {
      "the grid: metaschedulers and bank, what waits for them, and the grid's jobs that are here",
      AT (grid)},
     {"level", 'l', CLI_OPT_STRING, "LEVEL",
-     "with -q and -j: jobs that a limit of this level keeps are blocked: HARD (default), SOFT; OFF: limits do not count",
+     "with -q and -j: jobs that a limit of this level keeps are blocked: SOFT (-q, as in Maui), HARD (-j); OFF: limits do not "
+     "count",
      AT (how.level)},
     {"verbose", 'v', CLI_OPT_FLAG, NULL,
      "with -q and -j: also priority, holds and reason of each; with -n: address, jobs and why it is down; with -p: "
@@ -1037,7 +923,7 @@ static int diagnose_run (struct cli_context *ctx, int argc, char **argv)
     if (args.fairshare)
         return diagnose_fairshare (ctx, args.site, name);
     if (kind)
-        return diagnose_credentials (ctx, args.site, kind, name);
+        return diagnose_creds (ctx, args.site, kind, name);
     if (args.memory)
         return diagnose_memory (ctx, args.site);
     if (args.managers)

@@ -44,7 +44,10 @@ static void managers_text (const Nui__Local__V1__SchedulerReply *r, struct strbu
     for (size_t i = 0; i < r->n_peers; i++) {
         const Nui__Local__V1__Peer *p = r->peers[i];
         if (strcmp (p->kind, "RM") == 0)
-            strbuf_printf (out, "RM[%s]  type: '%s'  state: '%s'\n", p->name, p->name, p->state);
+            strbuf_printf (out, "RM[%s]  type: '%s'  state: '%s'\n  Event Management:  %s\n",
+                           p->name, p->name, p->state,
+                           strcmp (p->name, "EMBEDDED") == 0 ? "(events come at once)"
+                                                             : "(event interface disabled)");
         else
             strbuf_printf (out, "%s[%s]  server: '%s'  state: '%s'\n", p->kind, p->name, p->detail,
                            p->state);

@@ -6,7 +6,7 @@
  *   job.c       checkjob, canceljob
  *   when.c      showbf, showstart
  *   change.c    sethold, releasehold, setspri, runjob, mjobctl
- *   diagnose.c  diagnose, showconfig
+ *   diagnose.c  diagnose, showconfig; diagnose_creds.c, diagnose_more.c and diagnose_standing.c: some of its tables
  *   node.c      checknode, showres, showstate
  *   sched.c     schedctl
  *   submit.c    msub
@@ -28,11 +28,16 @@
 
 enum { SITE_CALL_TIMEOUT_S = 30 };
 
-/* The option that every command has; its values are a struct with `site`. */
+/* The option that every command has; its values are a struct with `site`. Scripts of Maui's sites write it --host=MACHINE. */
 #define SITE_OPTION(args)                                                                          \
+    {"site",                                                                                       \
+     0,                                                                                            \
+     CLI_OPT_STRING,                                                                               \
+     "NAME",                                                                                       \
+     "another cluster than the one of nui.cfg",                                                    \
+     offsetof (args, site)},                                                                       \
     {                                                                                              \
-        "site", 0, CLI_OPT_STRING, "NAME", "another cluster than the one of nui.cfg",              \
-            offsetof (args, site)                                                                  \
+        "host", 0, CLI_OPT_STRING, NULL, NULL, offsetof (args, site)                               \
     }
 
 /* The same for a command of forms, whose calls go to the Admin service of that site. */
@@ -213,6 +218,8 @@ cli_take take_moment;
 extern const struct cli_command msub_command;
 /* --- resv.c ------------------------------------------------------------------------------- */
 
+void diagnose_reservations_text (const struct reservations *list, bool noheader,
+                                 struct strbuf *out);
 /* name: one of them, or NULL. */
 int diagnose_reservations (struct cli_context *ctx, const char *site, const char *name);
 extern const struct cli_command setres_command;
@@ -221,6 +228,13 @@ extern const struct cli_command releaseres_command;
 /* --- diagnose_standing.c ------------------------------------------------------------------ */
 
 int diagnose_standing (struct cli_context *ctx, const char *site, const char *name);
+
+/* --- diagnose_creds.c --------------------------------------------------------------------- */
+
+/* kind: "user", "group", "account", "class", "qos"; name: one of them, or NULL. */
+void credentials_text (const Nui__Local__V1__CredentialsReply *reply, const char *kind,
+                       bool noheader, struct strbuf *out);
+int diagnose_creds (struct cli_context *ctx, const char *site, const char *kind, const char *name);
 
 /* --- sched.c ------------------------------------------------------------------------------ */
 
@@ -240,9 +254,6 @@ void priorities_text (const struct priorities *priorities, bool noheader, struct
 /* held: for each node, how many reservations stand on it */
 void nodes_text (const struct nodes *nodes, const uint32_t *held, bool noheader,
                  struct strbuf *out);
-/* kind: "user", "group", "account", "class", "qos" */
-void credentials_text (const Nui__Local__V1__CredentialsReply *reply, const char *kind,
-                       bool noheader, struct strbuf *out);
 extern const struct cli_command showconfig_command;
 extern const struct cli_command diagnose_command;
 extern const struct cli_command mdiag_command;

@@ -231,47 +231,145 @@ const struct cli_command releaseres_command = {
 
 /* --- diagnose -r ------------------------------------------------------------------------------ */
 
-static void list_line (struct strbuf *out, const char *what, char **item, size_t count)
+/* "RES==maint.0", which its name is without the last number, of administrators' ones "RES==keep.0". */
+static int own_name_length (const Nui__Local__V1__Reservation *r)
 {
-    if (count == 0)
-        return;
-    strbuf_printf (out, "    %s: ", what);
-    for (size_t i = 0; i < count; i++)
-        strbuf_printf (out, "%s%s", i ? " " : "", item[i]);
+    const char *dot = *r->standing ? strrchr (r->name, '.') : NULL;
+    return dot ? (int)(dot - r->name) : (int)strlen (r->name);
+}
+
+/* Entries of one kind that follow one another stand together: "CLASS==a+:==b+". */
+static void acl_text (const Nui__Local__V1__Reservation *r, bool of_job, struct strbuf *out)
+{
+    size_t kind = 0; /* length of the last one's */
+    strbuf_printf (out, "    ACL: %s==%.*s= ", of_job ? "JOB" : "RES", own_name_length (r),
+                   r->name);
+    for (size_t i = 0; i < r->n_acl; i++) {
+        const char *at = strstr (r->acl[i], "==");
+        bool same = at && kind && (size_t)(at - r->acl[i]) == kind &&
+                    strncmp (r->acl[i], r->acl[i - 1], kind) == 0;
+        kind = at ? (size_t)(at - r->acl[i]) : 0;
+        strbuf_printf (out, "%s%s", i == 0 ? "" : same ? ":" : " ", same ? at : r->acl[i]);
+    }
+    if (r->n_acl)
+        strbuf_putc (out, ' ');
+    if (!of_job && r->n_acl == 0 && !*r->owner)
+        strbuf_puts (out, "(empty: nobody)");
     strbuf_putc (out, '\n');
 }
 
-static void details (const struct reservations *list, const Nui__Local__V1__Reservation *r,
-                     struct strbuf *out)
+/* What of it other reservations' access lists can ask for. */
+static void credentials_line (const Nui__Local__V1__Reservation *r, struct strbuf *out)
 {
-    list_line (out, "Flags", r->flags, r->n_flags);
-    list_line (out, "ACL", r->acl, r->n_acl);
-    if (strcmp (r->type, "Job") == 0)
+    char limit[QUANTITY_TEXT_MAX];
+    const Nui__Local__V1__QueueJob *j = r->job;
+    strbuf_printf (out, "    CL:  %s==%.*s ", strcmp (r->type, "Job") == 0 ? "JOB" : "RES",
+                   own_name_length (r), r->name);
+    if (j) {
+        const char *const name[] = {
+            "USER",     j->user, "GROUP",   j->group, "ACCT",
+            j->account, "CLASS", j->class_, "QOS",    *j->qos ? j->qos : "DEFAULT"};
+        for (size_t i = 0; i < sizeof name / sizeof *name; i += 2)
+            if (*name[i + 1])
+                strbuf_printf (out, "%s==%s ", name[i], name[i + 1]);
+        strbuf_printf (out, "DURATION==%s PROC==%u ", span_text (j->walltime_us, limit), j->procs);
+    }
+    strbuf_putc (out, '\n');
+}
+
+/* "PROCS:1,MEM:512" as Maui has it. */
+static void task_line (const Nui__Local__V1__Reservation *r, struct strbuf *out)
+{
+    const char *at = *r->task ? r->task : "PROCS:-1";
+    strbuf_puts (out, "    Task Resources:");
+    for (size_t i = 0; *at; i++) {
+        size_t len = strcspn (at, ",;");
+        int name = (int)strcspn (at, ":"), value = (int)len - name - 1;
+        if (strncmp (at, "PROCS:-1", len) == 0)
+            strbuf_puts (out, " PROCS: [ALL]");
+        else
+            strbuf_printf (out, "%s%.*s: %.*s%s", i ? "  " : " ", name, at, value, at + name + 1,
+                           strncmp (at, "PROCS", 5) == 0 ? "" : "M");
+        at += len + (at[len] != '\0');
+    }
+    strbuf_putc (out, '\n');
+}
+
+/* Hosts stand where they were named. */
+static void attributes_line (const Nui__Local__V1__Reservation *r, struct strbuf *out)
+{
+    bool named = strncmp (r->resources, "TASKS", 5) != 0;
+    strbuf_puts (out, "    Attributes (HostList='");
+    for (size_t i = 0; i < r->n_nodes && named; i++)
+        strbuf_printf (out, "%s%s", i ? "," : "", r->nodes[i]->node);
+    strbuf_putc (out, '\'');
+    if (r->asked && r->asked->priority)
+        strbuf_printf (out, "   Priority=%lld", (long long)r->asked->priority);
+    if (*r->features)
+        strbuf_printf (out, "   Features=%s", r->features);
+    strbuf_puts (out, ")\n");
+}
+
+static void flags_line (const Nui__Local__V1__Reservation *r, struct strbuf *out)
+{
+    bool preemptee = r->job && r->job->preemptible;
+    if (r->n_flags == 0 && !preemptee)
         return;
-    if (r->n_acl == 0 && !*r->owner)
-        strbuf_puts (out, "    ACL: (empty: nobody)\n");
+    strbuf_printf (out, "    Flags:%s", preemptee ? " PREEMPTEE" : "");
+    for (size_t i = 0; i < r->n_flags; i++)
+        strbuf_printf (out, " %s", r->flags[i]);
+    strbuf_putc (out, '\n');
+}
+
+/* Of those that are no job's. */
+static void rest_text (const struct reservations *list, const Nui__Local__V1__Reservation *r,
+                       struct strbuf *out)
+{
+    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
+    const Nui__Local__V1__StandingRow *s = r->asked;
+    bool active = r->start_us <= list->now_us;
+    task_line (r, out);
+    attributes_line (r, out);
     if (*r->owner)
         strbuf_printf (out, "    Owner: %s\n", r->owner);
-    strbuf_printf (out, "    Resources: %s%s%s%s\n", r->resources,
-                   *r->features ? "  Features: " : "", r->features,
-                   *r->standing ? "  (standing)" : "");
     if (*r->charge)
         strbuf_printf (out, "    Charge: %s\n", r->charge);
     if (*r->used_by)
         strbuf_printf (out, "    UsedBy: %s\n", r->used_by);
-    if (r->start_us <= list->now_us && r->procs)
+    if (active && r->procs)
         strbuf_printf (out, "    Active: %u of %u procs (%.2f%%)\n", r->active_procs, r->procs,
                        100.0 * r->active_procs / r->procs);
+    if (s) /* what stands for ever is said to begin and end with the day */
+        strbuf_printf (out,
+                       "    SRAttributes (TaskCount: %u  StartTime: %s  EndTime: %s  Days: %s)\n",
+                       s->tasks, span_text (s->start_us, a),
+                       span_text (s->end_us ? s->end_us : 86400 * US_PER_S, b), s->days);
+    if (active && r->active_procs > 0)
+        strbuf_printf (out, "WARNING:  reservation '%s' has %u proc(s) allocated but %u detected\n",
+                       r->name, r->procs,
+                       r->procs > r->active_procs ? r->procs - r->active_procs : 0);
     if (r->tasks_up < r->tasks_wanted)
         strbuf_printf (out,
                        "WARNING:  reservation '%s' wants %u tasks, has %u on nodes that are up\n",
                        r->name, r->tasks_wanted, r->tasks_up);
 }
 
-static void diagnose_reservations_text (const struct reservations *list, bool noheader,
-                                        struct strbuf *out)
+static void details (const struct reservations *list, const Nui__Local__V1__Reservation *r,
+                     struct strbuf *out)
 {
-    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX], c[QUANTITY_TEXT_MAX];
+    bool of_job = strcmp (r->type, "Job") == 0;
+    flags_line (r, out);
+    acl_text (r, of_job, out);
+    credentials_line (r, out);
+    if (!of_job)
+        rest_text (list, r, out);
+    else if (r->job && r->start_us > list->now_us)
+        strbuf_printf (out, "    Attributes (Priority=%lld)\n", (long long)r->job->priority);
+}
+
+void diagnose_reservations_text (const struct reservations *list, bool noheader, struct strbuf *out)
+{
+    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX], c[QUANTITY_TEXT_MAX], par[4];
     uint32_t procs = 0;
     if (!noheader)
         strbuf_puts (out,
@@ -285,7 +383,8 @@ static void diagnose_reservations_text (const struct reservations *list, bool no
         uint32_t tasks = 0;
         for (size_t n = 0; n < r->n_nodes; n++)
             tasks += r->nodes[n]->tasks;
-        strbuf_printf (out, "%-26s %4s %3s %11s %11s %12s %4u %4u %4u\n", r->name, r->type, "DEF",
+        strbuf_printf (out, "%-26s %4s %3s %11s %11s %12s %4u %4u %4u\n", r->name, r->type,
+                       partition_short (*r->partition ? r->partition : "DEFAULT", par),
                        span_text (r->start_us - list->now_us, a),
                        r->end_us ? span_text (r->end_us - list->now_us, b) : "INFINITY",
                        r->end_us ? span_text (r->end_us - r->start_us, c) : "INFINITY",
@@ -295,16 +394,20 @@ static void diagnose_reservations_text (const struct reservations *list, bool no
             procs += r->procs;
     }
     if (!noheader)
-        strbuf_printf (out, "\nActive Reserved Processors: %u\n", procs);
+        strbuf_printf (out, "\nActive Reserved Processors: %u\n\n", procs);
 }
 
 int diagnose_reservations (struct cli_context *ctx, const char *site, const char *name)
 {
     struct reservations list = {.arena = arena_create (0)};
     struct strbuf out = STRBUF_INIT;
+    Nui__Local__V1__ReservationsRequest request = NUI__LOCAL__V1__RESERVATIONS_REQUEST__INIT;
     struct err err = {0};
     int exit_code;
-    if (reservations_fetch (ctx, site, name, NULL, true, &list, &err) < 0) {
+    if (name)
+        request.name = (char *)(uintptr_t)name;
+    request.nodes = request.details = true;
+    if (reservations_ask (ctx, site, &request, &list, &err) < 0) {
         exit_code = cli_fail ("diagnose", &err);
     } else if (cli_format (ctx) == CLI_TABLE) {
         diagnose_reservations_text (&list, cli_noheader (ctx), &out);

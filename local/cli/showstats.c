@@ -43,7 +43,7 @@ void summary_text (const Nui__Local__V1__SummaryReply *r, bool verbose, struct s
     if (verbose)
         strbuf_printf (out, "current scheduler time: %s (%lld)\n",
                        clock_text (r->now_us, a, sizeof a), (long long)(r->now_us / US_PER_S));
-    strbuf_printf (out, "nui active for %14s  stats initialized on %s\n",
+    strbuf_printf (out, "maui active for %13s  stats initialized on %s\n",
                    span_text ((r->now_us - r->started_us) / US_PER_S * US_PER_S, a),
                    moment_text (r->since_us, b));
     if (verbose)

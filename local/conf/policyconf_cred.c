@@ -107,7 +107,11 @@ static int set_fs_target (void *target, const struct conf_value *value, struct e
     int rc = ppm_parse (number, "the fairshare target", &ppm, err);
     if (rc)
         return rc;
-    if (ppm < 0 || (type != FS_TARGET_CAP_ABSOLUTE && ppm > 100 * 1000000))
+    bool beyond = type != FS_TARGET_CAP_ABSOLUTE && ppm > 100 * 1000000;
+    if (beyond && conf_is_lenient (value->conf))
+        conf_note_add (value, "%.60s percent is more than there is: who has it is always below it",
+                       value->text);
+    else if (ppm < 0 || beyond)
         return err_set (err, ERR_INVALID, "a fairshare target is 0 to 100 percent, not %.60s",
                         value->text);
     struct policy_cred *c = edit (target);
@@ -431,6 +435,34 @@ static int set_override_idle (void *target, const struct conf_value *value, stru
                      value->text, err);
 }
 
+/* "MAXPROCPERJOB", "MAXWCLIMITPERJOB", "MAX.PROC", "MAX.WCLIMIT" */
+static int per_job_set (struct policy_limits *l, const struct conf_value *value, struct err *err)
+{
+    const char *what = value->attr + (value->attr[3] == '.' ? 4 : 3);
+    enum limit_kind kind = strncasecmp (what, "WC", 2) == 0     ? LIMIT_WC
+                           : strncasecmp (what, "PS", 2) == 0   ? LIMIT_PS
+                           : strncasecmp (what, "NODE", 4) == 0 ? LIMIT_NODE
+                                                                : LIMIT_PROC;
+    int64_t most;
+    int rc = amount_parse (kind, value->text, &most, err);
+    if (rc)
+        return rc;
+    l->per_job_mask |= 1u << kind;
+    l->per_job[kind] = most;
+    return 0;
+}
+
+static int set_per_job (void *target, const struct conf_value *value, struct err *err)
+{
+    return per_job_set (&edit (target)->limits, value, err);
+}
+
+static int set_system_per_job (void *target, const struct conf_value *value, struct err *err)
+{
+    struct policy *p = target;
+    return per_job_set (&p->system_limits, value, err);
+}
+
 static int set_override_job (void *target, const struct conf_value *value, struct err *err)
 {
     enum limit_kind kind = limit_of (value->attr + strlen ("OMAXJ"));
@@ -601,6 +633,35 @@ static int set_qflags (void *target, const struct conf_value *value, struct err 
     return 0;
 }
 
+/* CLASSCFG[x] FLAGS=PREEMPTEE, USERCFG[y] FLAGS=PREEMPTOR: of all jobs of it. */
+static int set_flags (void *target, const struct conf_value *value, struct err *err)
+{
+    static const char separators[] = ":,; |[]\t";
+    struct cred_ref *ref = target;
+    char *text = arena_strdup (ref->policy->arena, value->text), *rest = NULL;
+    struct policy_cred *c = edit (target);
+    for (char *word = strtok_r (text, separators, &rest); word;
+         word = strtok_r (NULL, separators, &rest)) {
+        uint32_t flag = strcasecmp (word, "PREEMPTEE") == 0   ? QOS_PREEMPTEE
+                        : strcasecmp (word, "PREEMPTOR") == 0 ? QOS_PREEMPTOR
+                                                              : 0;
+        if (!flag && !conf_is_lenient (value->conf))
+            return err_set (err, ERR_INVALID,
+                            "'%.60s': wanted PREEMPTEE or PREEMPTOR; other flags are a job's own "
+                            "(msub --flags), or its QoS's (QOSCFG[x] QFLAGS)",
+                            word);
+        if (!flag)
+            conf_note_add (value,
+                           "%.60s: has no effect: other flags than PREEMPTEE and PREEMPTOR are a "
+                           "job's own (msub --flags), or its QoS's (QOSCFG[x] QFLAGS)",
+                           word);
+        c->flags |= flag;
+        ref->policy->flags_said = ref->policy->flags_said || flag;
+    }
+    c->set |= CRED_SET_FLAGS;
+    return 0;
+}
+
 /* QOSFEATURES[x] wide interactive, QOSCFG[x] FEATURES=wide,interactive; [ANY]: any node. */
 static int set_qos_features (void *target, const struct conf_value *value, struct err *err)
 {
@@ -671,9 +732,12 @@ int policy_set_qos_parameter (void *target, const struct conf_value *value, stru
         row ("MAXWCPER" what, function)
 /* The guide's own example has MAXPROCS. */
 #define PLURALS CROSS ("MAXJOBS", set_max), CROSS ("MAXPROCS", set_max), CROSS ("MAXNODES", set_max)
-static const char per_job[] =
-    "a job's size is bounded by its class (CLASSCFG[x] MAX.PROC, MAX.NODE, MAX.PS, MAX.WCLIMIT) and "
-    "by SYSTEMMAXPROCPERJOB and its kin, not by whose it is";
+/* Moab writes MAX.PROC for what is MAXPROCPERJOB. */
+#define PER_JOB(function)                                                                          \
+    GUARD ("MAXPROCPERJOB", function), GUARD ("MAXNODEPERJOB", function),                          \
+        GUARD ("MAXPSPERJOB", function), GUARD ("MAXWCPERJOB", function),                          \
+        GUARD ("MAXWCLIMITPERJOB", function), GUARD ("MAX.PROC", function),                        \
+        GUARD ("MAX.NODE", function), GUARD ("MAX.PS", function), GUARD ("MAX.WCLIMIT", function)
 
 #define COMMON_ATTRS                                                                               \
     PLURALS, PER ("USER"), PER ("GROUP"), PER ("ACCOUNT"), PER ("CLASS"), PER ("QOS"),             \
@@ -681,12 +745,8 @@ static const char per_job[] =
         LIST ("QLIST", set_qlist, CONF_F_GUARDS), ATTR ("QDEF", set_qdef),                         \
         LIMITS (CROSS, "MAX", set_max), CROSS ("MINPROC", set_min_proc),                           \
         LIMITS (CROSS, "MAXI", set_max_idle), LIST ("PLIST", policy_set_plist, CONF_F_GUARDS),     \
-        ATTR ("PDEF", policy_set_pdef),                                                            \
-        TOLD ("FLAGS",                                                                             \
-              "a job's flags are its own (msub -l flags), or its QoS's (QOSCFG[x] QFLAGS)"),       \
-        TOLD ("JOBFLAGS",                                                                          \
-              "a job's flags are its own (msub -l flags), or its QoS's (QOSCFG[x] QFLAGS)"),       \
-        TOLD ("FSCAP", "FSTARGET=x^ and FSTARGET=x% are caps"),                                    \
+        ATTR ("PDEF", policy_set_pdef), LIST ("FLAGS", set_flags, 0),                              \
+        LIST ("JOBFLAGS", set_flags, 0), TOLD ("FSCAP", "FSTARGET=x^ and FSTARGET=x% are caps"),   \
         TOLD ("EMAIL", "users say by msub -M where their mail goes"),                              \
         TOLD ("EMAILADDRESS", "users say by msub -M where their mail goes"),                       \
         TOLD ("COMMENT", "it is a remark: # does"),                                                \
@@ -697,18 +757,17 @@ static const char per_job[] =
         TOLD ("CHARGERATE", "what a job costs is in the bank's rate cards"),                       \
         TOLD ("MAXJOBQUEUED",                                                                      \
               "MAXIJOB bounds the jobs that are looked at, others wait behind them"),              \
-        TOLD ("MAXPROCPERJOB", per_job), TOLD ("MAXNODEPERJOB", per_job),                          \
-        TOLD ("MAXPSPERJOB", per_job), TOLD ("MAXWCPERJOB", per_job),                              \
         TOLD ("MAXSUBMITJOBS",                                                                     \
               "MAXIJOB bounds the jobs that are looked at, others wait behind them")
 
-const struct conf_param policy_user_attrs[] = {COMMON_ATTRS, {0}};
+const struct conf_param policy_user_attrs[] = {COMMON_ATTRS, PER_JOB (set_per_job), {0}};
 
 const struct conf_param policy_class_attrs[] = {
-    GUARD ("MAXPROCPERJOB", policy_set_class_per_job), /* of others they are told */
+    GUARD ("MAXPROCPERJOB", policy_set_class_per_job),
     GUARD ("MAXNODEPERJOB", policy_set_class_per_job),
     GUARD ("MAXPSPERJOB", policy_set_class_per_job),
     GUARD ("MAXWCPERJOB", policy_set_class_per_job),
+    GUARD ("MAXWCLIMITPERJOB", policy_set_class_per_job),
     COMMON_ATTRS,
     LIST ("HOSTLIST", policy_set_class_text, CONF_F_GUARDS),
     GUARD ("MAX.PROC", policy_set_class_count),
@@ -739,26 +798,37 @@ const struct conf_param policy_class_attrs[] = {
 };
 
 const struct conf_param policy_qos_attrs[] = {
-    LIST ("FLAGS", set_qflags, 0),         COMMON_ATTRS,
-    ATTR ("QTWEIGHT", set_weight),         ATTR ("XFWEIGHT", set_weight),
-    ATTR ("QTTARGET", set_qt_target),      ATTR ("XFTARGET", set_xf_target),
-    LIST ("QFLAGS", set_qflags, 0),        LIST ("FEATURES", set_qos_features, 0),
-    LIMITS (GUARD, "OMAX", set_override),  LIMITS (GUARD, "OMAXI", set_override_idle),
-    GUARD ("OMAXJPROC", set_override_job), GUARD ("OMAXJPS", set_override_job),
-    GUARD ("OMAXJWC", set_override_job),   {0},
+    LIST ("FLAGS", set_qflags, 0),
+    COMMON_ATTRS,
+    ATTR ("QTWEIGHT", set_weight),
+    ATTR ("XFWEIGHT", set_weight),
+    ATTR ("QTTARGET", set_qt_target),
+    ATTR ("XFTARGET", set_xf_target),
+    LIST ("QFLAGS", set_qflags, 0),
+    LIST ("FEATURES", set_qos_features, 0),
+    LIMITS (GUARD, "OMAX", set_override),
+    LIMITS (GUARD, "OMAXI", set_override_idle),
+    GUARD ("OMAXJPROC", set_override_job),
+    GUARD ("OMAXJPS", set_override_job),
+    GUARD ("OMAXJWC", set_override_job),
+    PER_JOB (set_per_job),
+    {0},
 };
 
 const struct conf_param policy_system_attrs[] = {
     LIMITS (GUARD, "MAX", set_system_max),
     GUARD ("MINPROC", set_system_min_proc),
     LIMITS (GUARD, "MAXI", set_system_max_idle),
+    PER_JOB (set_system_per_job),
     TOLD ("PRIORITY", "the same number for everybody orders nobody"),
     TOLD ("FSTARGET", "USERCFG[DEFAULT] says the target of whoever has none"),
     LIST ("QLIST", set_system_qlist, CONF_F_GUARDS),
     ATTR ("QDEF", set_system_qdef),
     LIST ("PLIST", policy_set_system_plist, CONF_F_GUARDS),
     ATTR ("PDEF", policy_set_system_plist),
-    TOLD ("FLAGS", "a job's flags are its own (msub -l flags), or its QoS's (QOSCFG[x] QFLAGS)"),
+    TOLD (
+        "FLAGS",
+        "a job's flags are its own (msub --flags), or its class's, user's or QoS's (CLASSCFG[x] FLAGS)"),
     {0},
 };
 

@@ -252,12 +252,12 @@ int policy_set_class_count (void *target, const struct conf_value *value, struct
     return int_parse (value->text, value->attr, 1, INT64_MAX, field, err);
 }
 
-/* MAXPROCPERJOB=8: MAX.PROC=8 */
+/* MAXPROCPERJOB=8: MAX.PROC=8; MAXWCPERJOB and MAXWCLIMITPERJOB: MAX.WCLIMIT */
 int policy_set_class_per_job (void *target, const struct conf_value *value, struct err *err)
 {
     char attr[16];
     struct conf_value as = *value;
-    bool wall = strcasecmp (value->attr, "MAXWCPERJOB") == 0;
+    bool wall = strncasecmp (value->attr, "MAXWC", 5) == 0;
     size_t len = strlen (value->attr) - strlen ("MAX") - strlen ("PERJOB");
     text_printf (attr, sizeof attr, "MAX.%.*s", (int)len, value->attr + 3);
     as.attr = wall ? "MAX.WCLIMIT" : attr;

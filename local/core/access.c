@@ -364,8 +364,7 @@ static void memo_grow (struct access *a)
 /* With what its QoS says of it. IGNSRMAXTIME: it counts as short as can be. */
 static struct who with_qos (const struct cluster *c, struct who who)
 {
-    const struct policy_qos *qos = policy_qos (c->policy, who.cred[CRED_QOS]);
-    uint32_t flags = qos ? qos->flags : 0;
+    uint32_t flags = policy_job_flags (c->policy, who.cred);
 
     who.attrs |= (flags & QOS_PREEMPTOR ? JOBATTR_PREEMPTOR : 0) |
                  (flags & QOS_PREEMPTEE ? JOBATTR_PREEMPTEE : 0);

@@ -9,7 +9,8 @@ static void policy_take (struct cluster *c, const struct policy *policy)
 {
     c->policy = policy;
     c->age_policy = policy_is_age (policy);
-    c->qos_reserves = c->qos_flagged = false;
+    c->qos_reserves = false;
+    c->qos_flagged = policy->flags_said;
     for (uint32_t i = 0; i < policy->cred_count[CRED_QOS]; i++) {
         const struct policy_qos *qos = policy->cred[CRED_QOS][i].qos;
         c->qos_reserves = c->qos_reserves || (qos && (qos->flags & QOS_RESERVEALWAYS));

@@ -5,13 +5,7 @@
 
 uint32_t qos_flags (const struct pass *p, uint32_t slot)
 {
-    const struct policy_qos *qos;
-
-    if (!p->c->qos_flagged)
-        return 0;
-    qos = policy_qos (p->policy, p->c->pj[slot].cred[CRED_QOS]);
-
-    return qos ? qos->flags : 0;
+    return p->c->qos_flagged ? policy_job_flags (p->policy, p->c->pj[slot].cred) : 0;
 }
 
 /* A deadline that is lost, holds, deferrals, dates. True: something is in the way. */

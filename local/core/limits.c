@@ -745,13 +745,10 @@ int limits_idle_check (const struct limits *l, const struct limits_job *job,
     return l->any_idle ? scope_check (l, &l->idle, true, job, LIMIT_HARD, 0, v) : 0;
 }
 
-int limits_job_check (const struct limits *l, const struct limits_job *job,
-                      struct limits_violation *v)
+static int system_job_check (const struct limits *l, const struct limits_job *job,
+                             const struct policy_qos *qos, struct limits_violation *v)
 {
     static const enum limit_kind kind[] = {LIMIT_PROC, LIMIT_WC, LIMIT_PS};
-    const struct policy_qos *qos = job_qos (l, job);
-    if (qos->flags & (QOS_IGNALL | QOS_IGNSYSTEM))
-        return 0;
     const int64_t most[] = {l->policy->system_max_proc_per_job,
                             l->policy->system_max_wall_s_per_job, l->policy->system_max_ps_per_job};
     for (int i = 0; i < 3; i++) {
@@ -771,6 +768,63 @@ int limits_job_check (const struct limits *l, const struct limits_job *job,
         return ERR_LIMIT;
     }
     return 0;
+}
+
+/* What one credential, or SYSCFG, lets a job have. */
+static int object_job_check (const struct limits_job *job, uint32_t object, uint32_t id,
+                             const struct policy_limits *own, struct limits_violation *v)
+{
+    for (int k = 0; k < LIMIT_KINDS; k++) {
+        int64_t request = limits_request (job, (enum limit_kind)k);
+        if (!((own->per_job_mask >> k) & 1) || own->per_job[k] == LIMIT_UNLIMITED ||
+            request <= own->per_job[k])
+            continue;
+        if (v)
+            *v = (struct limits_violation){.scope = LIMIT_SCOPE_JOB,
+                                           .level = LIMIT_HARD,
+                                           .limit = (enum limit_kind)k,
+                                           .object = object,
+                                           .id = id,
+                                           .value = own->per_job[k],
+                                           .request = request};
+        return ERR_LIMIT;
+    }
+    return 0;
+}
+
+int limits_job_check (const struct limits *l, const struct limits_job *job,
+                      struct limits_violation *v)
+{
+    const struct policy_qos *qos = job_qos (l, job);
+    int rc = 0;
+    if (qos->flags & QOS_IGNALL)
+        return 0;
+    if (!(qos->flags & QOS_IGNSYSTEM))
+        rc = system_job_check (l, job, qos, v);
+    if (rc == 0 && !(qos->flags & QOS_IGNSYSTEM))
+        rc = object_job_check (job, LIMIT_OBJECT_SYSTEM, 0, &l->policy->system_limits, v);
+    for (uint32_t k = 0; k < CRED_KINDS && rc == 0 && !(qos->flags & QOS_IGNUSER); k++) {
+        if (job->cred[k] != CRED_NONE)
+            rc = object_job_check (
+                job, k, job->cred[k],
+                &policy_cred (l->policy, (enum cred_kind)k, job->cred[k])->limits, v);
+    }
+    return rc;
+}
+
+bool limits_any_job (const struct limits *l, const uint32_t cred[CRED_KINDS])
+{
+    const struct policy *p = l->policy;
+    const struct policy_qos *qos = policy_qos (p, cred[CRED_QOS]);
+    if (p->system_max_proc_per_job >= 0 || p->system_max_wall_s_per_job >= 0 ||
+        p->system_max_ps_per_job >= 0 || p->system_limits.per_job_mask ||
+        (qos && qos->job_override_mask))
+        return true;
+    for (int k = 0; k < CRED_KINDS; k++)
+        if (cred[k] != CRED_NONE &&
+            policy_cred (p, (enum cred_kind)k, cred[k])->limits.per_job_mask)
+            return true;
+    return false;
 }
 
 static bool any_limit (const struct limits *l, const uint32_t cred[CRED_KINDS], bool idle)

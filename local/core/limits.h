@@ -69,7 +69,8 @@ void limits_active_check_many (const struct limits *limits, const struct limits_
 /* May the job join the eligible idle queue? Fill it in priority order. */
 int limits_idle_check (const struct limits *limits, const struct limits_job *job,
                        struct limits_violation *violation);
-/* Limits of the job alone: SYSTEMMAXPROCPERJOB, …JOBWALLTIME, …PROCSECONDPERJOB. */
+/* Limits of the job alone: SYSTEMMAXPROCPERJOB, …JOBWALLTIME, …PROCSECONDPERJOB; then what whose it is says,
+ * MAXPROCPERJOB and its kin. */
 int limits_job_check (const struct limits *limits, const struct limits_job *job,
                       struct limits_violation *violation);
 
@@ -77,6 +78,7 @@ int limits_job_check (const struct limits *limits, const struct limits_job *job,
  * group jobs that no limit tells apart). */
 bool limits_any_active (const struct limits *limits, const uint32_t cred[CRED_KINDS]);
 bool limits_any_idle (const struct limits *limits, const uint32_t cred[CRED_KINDS]);
+bool limits_any_job (const struct limits *limits, const uint32_t cred[CRED_KINDS]);
 
 /* What a job asks of a limit; of PS and WC, its whole limit. */
 int64_t limits_request (const struct limits_job *job, enum limit_kind limit);

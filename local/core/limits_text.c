@@ -47,11 +47,14 @@ char *limits_violation_text (const struct limits_violation *v, const char *job_n
         [LIMIT_PROC] = "SYSTEMMAXPROCPERJOB",
         [LIMIT_WC] = "SYSTEMMAXJOBWALLTIME",
         [LIMIT_PS] = "SYSTEMMAXPROCSECONDPERJOB",
+        [LIMIT_NODE] = "MAXNODEPERJOB", /* of SYSCFG */
     };
     struct strbuf b = STRBUF_INIT;
     const char *name = limit_kind_name (v->limit);
     strbuf_printf (&b, "job %s violates ", job_name);
-    if (v->scope == LIMIT_SCOPE_JOB)
+    if (v->scope == LIMIT_SCOPE_JOB && v->object != LIMIT_OBJECT_SYSTEM)
+        strbuf_printf (&b, "HARD %sPERJOB limit of ", name);
+    else if (v->scope == LIMIT_SCOPE_JOB)
         strbuf_printf (&b, "system HARD %s limit of ", job_limit[v->limit]);
     else if (v->scope == LIMIT_SCOPE_IDLE)
         strbuf_printf (&b, "idle HARD MAXI%s limit of ", name + 3); /* MAXIJOB */
@@ -63,7 +66,7 @@ char *limits_violation_text (const struct limits_violation *v, const char *job_n
         strbuf_puts (&b, " (its QoS's)");
     strbuf_puts (&b, " for ");
     object_put (&b, v, names);
-    strbuf_puts (&b, " (R: ");
+    strbuf_puts (&b, "  (R: ");
     amount_put (&b, v->limit, v->request);
     strbuf_puts (&b, ", U: ");
     amount_put (&b, v->limit, v->usage);

@@ -273,9 +273,12 @@ static void limits_inherit (struct policy_limits *own, const struct policy_limit
         }
         if (!(own->idle_mask & bit) && (from->idle_mask & bit))
             own->idle[l] = from->idle[l];
+        if (!(own->per_job_mask & bit) && (from->per_job_mask & bit))
+            own->per_job[l] = from->per_job[l];
     }
     own->active_mask |= from->active_mask;
     own->idle_mask |= from->idle_mask;
+    own->per_job_mask |= from->per_job_mask;
 }
 
 static void qos_inherit (struct policy_cred *own, const struct policy_cred *from)
@@ -329,6 +332,8 @@ static void cred_inherit (struct policy *p, struct policy_cred *own, const struc
     }
     if (!(own->set & CRED_SET_PDEF))
         own->pdef = from->pdef;
+    if (!(own->set & CRED_SET_FLAGS))
+        own->flags = from->flags;
     policy_class_inherit (own, from);
     limits_inherit (&own->limits, &from->limits);
     if (own->qos)
@@ -388,6 +393,16 @@ int policy_seal (struct policy *p, struct err *err)
         policy_bucket_set (p, 0, 1, NULL, 0);
     p->sealed = true;
     return 0;
+}
+
+uint32_t policy_job_flags (const struct policy *p, const uint32_t cred[CRED_KINDS])
+{
+    const struct policy_qos *qos = policy_qos (p, cred[CRED_QOS]);
+    uint32_t flags = qos ? qos->flags : 0;
+    for (int k = 0; k < CRED_KINDS && p->flags_said; k++)
+        if (cred[k] != CRED_NONE)
+            flags |= policy_cred (p, (enum cred_kind)k, cred[k])->flags;
+    return flags;
 }
 
 uint32_t policy_bucket_of (const struct policy *p, uint32_t qos)

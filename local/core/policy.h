@@ -132,8 +132,10 @@ enum {
 struct policy_limits {
     uint32_t active_mask;
     uint32_t idle_mask;
+    uint32_t per_job_mask; /* MAXPROCPERJOB, MAXNODEPERJOB, MAXPSPERJOB, MAXWCPERJOB */
     int64_t active[LIMIT_LEVELS][LIMIT_KINDS];
     int64_t idle[LIMIT_KINDS];
+    int64_t per_job[LIMIT_KINDS];
 };
 
 /* `CLASSCFG[x] MAXJOB[USER]=n`, `MAXPROC[USER:steve]=n`: of the jobs of this object, those of each
@@ -240,6 +242,7 @@ enum { /* bits of policy_cred.set: said for this credential itself */
        CRED_SET_FEATURES = 1 << 9,
        CRED_SET_PLIST = 1 << 16,
        CRED_SET_PDEF = 1 << 17,
+       CRED_SET_FLAGS = 1 << 18,
 };
 enum qlist_mode { QLIST_UNION, QLIST_INTERSECT /* & */, QLIST_EXCLUSIVE /* ^ */ };
 
@@ -257,6 +260,7 @@ struct policy_cred {
     enum qlist_mode plist_mode;
     uint64_t plist;             /* partitions: bit number - 1; 0: not said */
     uint32_t pdef;              /* a partition; 0: not said */
+    uint32_t flags;             /* FLAGS: QOS_PREEMPTOR, QOS_PREEMPTEE of its jobs */
     struct policy_class *class; /* of kind CRED_CLASS only */
     uint32_t cross_count;
     struct policy_cross *cross; /* owned; own ones first, then those of DEFAULT not replaced */
@@ -470,6 +474,7 @@ struct policy {
     uint32_t *cred_index[CRED_KINDS]; /* number -> place in cred[], 0 (DEFAULT's) where not named */
     uint32_t cred_index_count[CRED_KINDS];
     struct arena *arena; /* holds all of the above */
+    bool flags_said;     /* somebody's FLAGS */
     bool sealed;
 };
 
@@ -511,6 +516,9 @@ static inline const struct policy_qos *policy_qos (const struct policy *policy, 
 {
     return policy_cred (policy, CRED_QOS, qos)->qos;
 }
+
+/* QFLAGS of a job's QoS, and PREEMPTOR and PREEMPTEE where FLAGS of another credential of its says so. */
+uint32_t policy_job_flags (const struct policy *policy, const uint32_t cred[CRED_KINDS]);
 
 /* The bucket in which a job of this QoS counts; UINT32_MAX when none lists it. O(buckets). */
 uint32_t policy_bucket_of (const struct policy *policy, uint32_t qos);

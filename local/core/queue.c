@@ -103,7 +103,6 @@ static uint32_t licence_of (const struct job_spec *spec)
 static void job_limited (struct cluster *c, uint32_t slot)
 {
     const struct policy *p = c->policy;
-    const struct policy_qos *qos = policy_qos (p, c->lj[slot].cred[CRED_QOS]);
     struct job_hot *hot = &c->hot[slot];
 
     hot->limited = 0;
@@ -111,8 +110,7 @@ static void job_limited (struct cluster *c, uint32_t slot)
         hot->limited |= LIMITED_ACTIVE;
     if (limits_any_idle (c->limits, c->lj[slot].cred))
         hot->limited |= LIMITED_IDLE;
-    if (p->system_max_proc_per_job >= 0 || p->system_max_wall_s_per_job >= 0 ||
-        p->system_max_ps_per_job >= 0 || (qos && qos->job_override_mask))
+    if (limits_any_job (c->limits, c->lj[slot].cred))
         hot->limited |= LIMITED_SYSTEM;
     if (job_at (c, slot)->spec.array && job_at (c, slot)->spec.array_limit)
         hot->limited |= LIMITED_ARRAY;

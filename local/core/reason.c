@@ -113,9 +113,9 @@ static int limit_text (const struct reason *r, const struct cred_names *names, c
 
     switch ((enum reason_code)r->code) {
     case REASON_SYSTEM_LIMIT:
-        return (int)text_printf (out, cap,
-                                 "asks for %lld, over the system's limit per job (%s) of %lld",
-                                 (long long)r->need, limit, (long long)r->have);
+        return (int)text_printf (out, cap, "asks for %lld, over the limit per job (%s) of %s, %lld",
+                                 (long long)r->need, limit, who (r, names, name, sizeof name),
+                                 (long long)r->have);
     case REASON_LIMIT_ACTIVE:
         if (r->never)
             return (int)text_printf (

@@ -284,7 +284,7 @@ struct cluster {
     bool nodes_dirty; /* the sums below and above are to be made anew: nodes_settle */
     bool unit_nodes;  /* every node that is up has one processor */
     bool age_policy;  /* the policy weighs nothing but age */
-    bool qos_flagged; /* some QoS has flags */
+    bool qos_flagged; /* some QoS has flags, or FLAGS of another credential */
     bool fs_capped;   /* some credential has a fairshare cap */
     struct priority_totals totals; /* configured, of nodes not down */
     int32_t largest_node;          /* processors of the largest node not down */

@@ -218,7 +218,7 @@ static void policy_read (struct scene *s, struct cluster *cluster)
         (p->backfill_policy == BACKFILL_FIRSTFIT || p->backfill_policy == BACKFILL_NONE ||
          (p->backfill_policy == BACKFILL_BESTFIT && p->backfill_metric == BFMETRIC_PROCS)) &&
         p->bucket_count == 1 && p->bucket[0].qos_count == 0 &&
-        cluster_counts_processors (cluster) && !priority_use_weighs (p);
+        cluster_counts_processors (cluster) && !priority_use_weighs (p) && !p->flags_said;
 
     for (uint32_t i = 0; i < p->cred_count[CRED_QOS]; i++)
         plain = plain && (p->cred[CRED_QOS][i].qos == NULL || p->cred[CRED_QOS][i].qos->flags == 0);

@@ -400,15 +400,16 @@ static bool policy_polled (const struct policy *p)
 
 static bool cred_limited (const struct policy_cred *cred)
 {
-    return cred->limits.active_mask || cred->limits.idle_mask || cred->cross_count ||
+    return cred->limits.active_mask || cred->limits.idle_mask || cred->limits.per_job_mask ||
+           cred->cross_count ||
            (cred->qos && (cred->qos->override.active_mask || cred->qos->override.idle_mask));
 }
 
 static bool policy_limited (const struct policy *p)
 {
     bool limited = p->system_limits.active_mask || p->system_limits.idle_mask ||
-                   p->system_max_proc_per_job >= 0 || p->system_max_wall_s_per_job >= 0 ||
-                   p->system_max_ps_per_job >= 0;
+                   p->system_limits.per_job_mask || p->system_max_proc_per_job >= 0 ||
+                   p->system_max_wall_s_per_job >= 0 || p->system_max_ps_per_job >= 0;
 
     for (int kind = 0; kind < CRED_KINDS; kind++) {
         for (uint32_t i = 0; i < p->cred_count[kind] && !limited; i++)

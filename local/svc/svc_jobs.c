@@ -12,8 +12,7 @@
 /* As its QoS is now. */
 static uint32_t attrs_by_qos (const struct svc *svc, const struct site_job *job)
 {
-    const struct policy_qos *qos = policy_qos (svc->settings->policy, job->cred[CRED_QOS]);
-    uint32_t flags = qos ? qos->flags : 0;
+    uint32_t flags = policy_job_flags (svc->settings->policy, job->cred);
     bool evicts = flags & (QOS_PREEMPTOR | QOS_RESTARTPREEMPT);
     bool yields = (flags & QOS_PREEMPTEE) || (job->core_flags & JOB_PREEMPTEE);
     return (evicts ? JOBATTR_PREEMPTOR : 0) | (yields ? JOBATTR_PREEMPTEE : 0) |

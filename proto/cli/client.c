@@ -5,9 +5,11 @@
 #include "proto/cli/client.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -413,11 +415,27 @@ static bool here (const struct site *site)
     return site->socket && access (site->socket, F_OK) == 0;
 }
 
+/* The machine whose scheduler it is: SERVER's, or this one where its socket is here. */
+static bool on_host (const struct site *site, const char *name)
+{
+    char own[HOST_NAME_MAX + 1] = "";
+    const char *colon = site->server ? strrchr (site->server, ':') : NULL;
+    if (colon && strlen (name) == (size_t)(colon - site->server) &&
+        strncasecmp (site->server, name, strlen (name)) == 0)
+        return true;
+    if (!here (site) || gethostname (own, sizeof own - 1) != 0)
+        return false;
+    return strcmp (name, "localhost") == 0 || strcasecmp (name, own) == 0;
+}
+
 static struct site *find_site (struct cli_context *ctx, const char *name, struct err *err)
 {
     struct settings *s = &ctx->settings;
     for (uint32_t i = 0; i < s->site_count; i++)
         if (strcmp (s->site[i].name, name) == 0)
+            return &s->site[i];
+    for (uint32_t i = 0; i < s->site_count; i++)
+        if (on_host (&s->site[i], name))
             return &s->site[i];
     const char *near = conf_nearest (name, s->site_name);
     err_set (err, ERR_NOT_FOUND, "%s: no SITECFG[%.63s]%s%s%s", conf_name (ctx->conf), name,

@@ -281,6 +281,8 @@ void cli_options_help (const struct cli_option *o, struct strbuf *out)
 {
     for (; !cli_option_ends (o); o++) {
         char letter[] = {'-', o->letter, '\0'}, left[128];
+        if (!o->help)
+            continue; /* another spelling */
         snprintf (left, sizeof left, "  %s%s%s%s%s%s", o->letter ? letter : "  ",
                   !o->name    ? ""
                   : o->letter ? ", "
@@ -293,7 +295,7 @@ void cli_options_help (const struct cli_option *o, struct strbuf *out)
             strbuf_printf (out, "\n%*s", HELP_LEFT, "");
         else
             strbuf_printf (out, "%*s", (int)(HELP_LEFT - length), "");
-        cli_help_wrap (o->help ? o->help : "", HELP_LEFT, out);
+        cli_help_wrap (o->help, HELP_LEFT, out);
     }
 }
 

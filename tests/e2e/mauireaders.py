@@ -224,3 +224,86 @@ def summary(showstats):
     return (seconds(re.search(r"active for +([\d:]+)  stats initialized on ", showstats)[1]), *pair("Eligible/Idle Jobs"),
             int(re.search(r"^Active Jobs: +(\d+)$", showstats, re.M)[1]), *pair("Successful/Completed Jobs"),
             *pair("Current Active/Total Procs"))
+
+
+# ---- what information providers and monitors of grid sites ask for
+
+def standing_slots(diagnose_r):
+    """Of each standing reservation, its lines taken in Maui's order as providers do: classes, processors of a task, hosts,
+    and how many processors its jobs have, out of the warning that tells of them."""
+    wanted = (("flags", r"^\s+Flags:\s*STANDINGR(?:ES|SV)"), ("classes", r"^\s+ACL:.*CLASS==([\w\-+.:=]+)"),
+              ("cl", r"^\s+CL:\s+(?:RES|RSV)=="), ("procs", r"^\s+Task Resources:\s*PROCS:\s*(\d+)"),
+              ("hosts", r"^\s+Attributes\s+\(Host(?:List|Exp)='(.*?)'"))
+    found, name, got = {}, None, {}
+    for line in diagnose_r.splitlines():
+        begins = re.match(r"^([\w.\-]+)\s+(?:Job|User)\s.*\d+\s+\d+\s+\d+$", line)
+        if begins:
+            name, got = begins[1], {}
+            continue
+        if name and len(got) < len(wanted):
+            key, pattern = wanted[len(got)]
+            line_has = re.match(pattern, line)
+            if line_has:
+                got[key] = line_has[1] if line_has.groups() else True
+            if len(got) == len(wanted):
+                found[name] = (re.findall(r"([\w\-.]+)\+", got["classes"]), int(got["procs"]),
+                               [h for h in got["hosts"].split(",") if h], 0)
+        used = re.match(r"^WARNING:\s+reservation\s+'(.*)'.*?(\d+)\s+proc.*allocated.*?(\d+)\s+detected$", line)
+        if used and used[1] in found:
+            found[used[1]] = found[used[1]][:3] + (int(used[2]) - int(used[3]),)
+    return found
+
+
+def credentials_of(diagnose_r):
+    """name: what its CL line says, of jobs."""
+    return {m[1]: dict(word.split("==") for word in m[2].split())
+            for m in re.finditer(r"^    CL:  JOB==(\S+) (.*)$", diagnose_r, re.M)}
+
+
+def slots_of(showres):
+    """(jobs, their processors, all reserved processors), by words."""
+    jobs = of_jobs = total = 0
+    for line in showres.splitlines():
+        words = line.split()
+        size = re.fullmatch(r"(\d+)/(\d+)", words[6]) if len(words) > 6 else None
+        if not size:
+            continue
+        total += int(size[2])
+        if words[1] == "Job":
+            jobs, of_jobs = jobs + 1, of_jobs + int(size[2])
+    return jobs, of_jobs, total
+
+
+def complaints(diagnose_j):
+    """What a monitor turns into a warning: lines that begin with a word of capitals and a colon."""
+    return re.findall(r"^[A-Z]+:.*$", diagnose_j, re.M)
+
+
+def qos_of(diagnose_Q):
+    """name: (priority, flags, groups), and the system's list and default."""
+    system = re.search(r"^System QOS Settings:  QList: (\S+) \(Def: (\S+)\)  Flags: \d+$", diagnose_Q, re.M).groups()
+    found, name = {}, None
+    for line in diagnose_Q[diagnose_Q.index("\nName "):].splitlines()[2:]:
+        words = line.split()
+        if line.startswith("  Groups:    ") and name:
+            found[name] = (*found[name][:2], words[1:])
+        elif len(words) >= 9:
+            name = words[0]
+            found[name] = (int(words[1]), words[6], [])
+    return found, system
+
+
+def managers_of(diagnose_R):
+    """name: (type, state) of the resource managers."""
+    return {m[1]: (m[2], m[3]) for m in re.finditer(
+        r"^RM\[(.*)\]  type: '(\w+)'  state: '(.*)'\n  Event Management:  \(.*\)$", diagnose_R, re.M)}
+
+
+def active_for(showstats):
+    return seconds(re.search(r"^maui active for +([\d:]+)  stats initialized on ", showstats, re.M)[1])
+
+
+def soft_limits(diagnose_q):
+    """(job, limit, of whom) of those that a soft limit keeps."""
+    assert "Diagnosing blocked jobs (policylevel SOFT  partition ALL)\n\n" in diagnose_q
+    return re.findall(r"^job (\S+) violates active SOFT (\w+) limit of \d+ for \w+ (\w+)  \(R: \d+, U: \d+\)$", diagnose_q, re.M)

@@ -50,7 +50,7 @@ Total Jobs: 3   Active Jobs: 2   Idle Jobs: 0   Blocked Jobs: 1
         reasons = self.here("showq", "-b").stdout
         self.assertEqual(reasons, f"""           JobName      User               Reason
 
-{three:>18} {user:>9} violates active HARD MAXJOB limit of 2 for user {user} (R: 1, U: 2)
+{three:>18} {user:>9} violates active HARD MAXJOB limit of 2 for user {user}  (R: 1, U: 2)
 """)
         running = plain(self.here("showq", "-r", "--noheader").stdout).splitlines()
         self.assertEqual(len(running), 2)
@@ -94,7 +94,7 @@ Total Jobs: 3   Active Jobs: 2   Idle Jobs: 0   Blocked Jobs: 1
         self.assertTrue(shape.startswith(f"\n\nchecking job {three}\n\nState: Idle\n"
                                          f"Creds:  user:{user}  group:{group or ''}"), shape)
         self.assertIn(f"cannot select job {three} for partition DEFAULT (job {three} violates active "
-                      f"HARD MAXJOB limit of 2 for user {user} (R: 1, U: 2))\n", shape)
+                      f"HARD MAXJOB limit of 2 for user {user}  (R: 1, U: 2))\n", shape)
         self.assertIn(f"Limit: HARD MAXJOB 2 for user {user}  used: 2  this job: 1\n", shape)
         self.assertIn("\nRejection Reasons: [State        :    3]\n", shape)
         self.assertIn("alpha04                  accepted : 2 tasks supported\n", shape)
@@ -347,7 +347,7 @@ JobList:  {one}
         self.here("sethold", waits)
         wait_for("it to be blocked", lambda: self.blocked(waits), 20)
         self.assertEqual(self.here("diagnose", "-q").stdout,
-                         "Diagnosing blocked jobs (policylevel HARD  partition ALL)\n\n"
+                         "Diagnosing blocked jobs (policylevel SOFT  partition ALL)\n\n"
                          f"job {waits} held (batch) by root\n\n")
         fair = self.here("diagnose", "-f").stdout
         self.assertTrue(fair.startswith("FairShare Information\n\nDepth: "), fair)
@@ -358,7 +358,7 @@ JobList:  {one}
         self.assertEqual((alice["limits"], alice["priority"]), ("MAXJOB=2", 10))
         self.assertIn(f"\n{self.account:<12}       10 ", self.here("diagnose", "-u").stdout)
         self.assertIn("phys", [r["name"] for r in self.data("diagnose", "-a")])
-        self.assertTrue(self.here("diagnose", "-Q").stdout.startswith("QOS Status\n\nName "))
+        self.assertTrue(self.here("diagnose", "-Q").stdout.startswith("QOS Status\n\nSystem QOS Settings:  QList: "))
         self.refused("diagnose", "-g", code=3, account=self.account, says="diagnosis is for")
 
     def test_showconfig(self):

@@ -98,7 +98,7 @@ SIMSTOPITERATION 0
         # diagnostics
         self.assertIn("QOS", run("diagnose", "-p"))
         self.assertIn("john", run("diagnose", "-f"))
-        self.assertIn("violates active HARD MAXJOB limit of 3 for user bob", run("diagnose", "-q"))
+        self.assertIn("violates active SOFT MAXJOB limit of 3 for user bob", run("diagnose", "-q"))
         self.assertEqual(self.data(site, "checkjob", "5")["job"]["qos"], "hiprio", "john's default")
         self.assertIn("violates active HARD MAXJOB", run("checkjob", "4"))
         for kind in ("-j", "-n", "-u", "-g", "-a", "-c", "-Q"):

@@ -2,6 +2,7 @@
 reads this one. One simulation that stands still, asked through the real client."""
 import os
 import re
+import socket
 import unittest
 from pathlib import Path
 
@@ -218,8 +219,8 @@ class Maui(SiteCase):
         self.run_("mrsvctl", "-c", "-a", "DURATION<=0:30:00", "-n", "brief", "-t", "1", "-s", "+9:00:00", "-d", "1:00:00")
         self.assertEqual(self.run_("mrsvctl", "-l"), self.run_("showres"))
         self.assertEqual(self.run_("mrsvctl", "-q", "ALL"), self.run_("diagnose", "-r"))
-        self.assertIn("ACL: USER==cat+ CLASS==batch+", self.run_("mrsvctl", "-q", "cat.0"))
-        self.assertIn("ACL: DURATION<=00:30:00+", self.run_("mrsvctl", "-q", "brief.0"))
+        self.assertIn("ACL: RES==cat.0= USER==cat+ CLASS==batch+ ", self.run_("mrsvctl", "-q", "cat.0"))
+        self.assertIn("ACL: RES==brief.0= DURATION<=00:30:00+ ", self.run_("mrsvctl", "-q", "brief.0"))
         self.no(2, "say -h HOSTS or -t TASKS", "mrsvctl", "-c", "-a", "USER==cat")
         self.no(2, "wanted USER==NAME", "mrsvctl", "-c", "-a", "HAT==cat", "-t", "1")
         self.run_("mrsvctl", "-r", "cat.0", "brief.0")
@@ -343,6 +344,37 @@ class Maui(SiteCase):
         self.assertEqual(readers.priorities(self.run_("diagnose", "-p"))["alpha.104"], (11, {"Serv": 100.0}))
 
 
+    def test_providers_of_grids(self):
+        """What information providers read of standing reservations, QoS and soft limits; and who is asked on which host."""
+        self.alpha.stop()
+        self.alpha.config.write_text(self.alpha.config.read_text() + """SRCFG[sdj] TASKCOUNT=1 RESOURCES=PROCS:1 PERIOD=INFINITY HOSTLIST=n4
+SRCFG[sdj] CLASSLIST=short,small PRIORITY=10
+SRCFG[rush] TASKCOUNT=1 RESOURCES=PROCS:2 PERIOD=INFINITY HOSTLIST=n3 CLASSLIST=batch
+GROUPCFG[grp] QLIST=hi
+""")
+        self.alpha.start()
+        self.ok(self.alpha, "schedctl", "--wait")
+        told = self.run_("diagnose", "-r")
+        self.assertEqual(readers.standing_slots(told), {"sdj.0.0": (["short", "small"], 1, ["n4"], 0),
+                                                        "rush.0.0": (["batch"], 2, ["n3"], 2)})
+        self.assertIn("    Attributes (HostList='n4'   Priority=10)\n", told)
+        self.assertEqual(readers.credentials_of(told)["alpha.101"],
+                         {"USER": "ann", "GROUP": "grp", "ACCT": "proj", "CLASS": "batch", "QOS": "DEFAULT",
+                          "DURATION": "1:00:00", "PROC": "2"})
+        jobs, of_jobs, total = readers.slots_of(self.run_("showres"))
+        self.assertEqual((jobs, total - of_jobs), (len(readers.credentials_of(told)), 3))
+        self.assertEqual(readers.complaints(self.run_("diagnose", "-j")), [])
+        self.assertEqual(readers.qos_of(self.run_("diagnose", "-Q")),
+                         ({"DEFAULT": (0, "[NONE]", []), "hi": (10, "[NONE]", ["grp"])}, ("DEFAULT", "DEFAULT")))
+        self.assertEqual(readers.managers_of(self.run_("diagnose", "-R")), {"TRACE": ("TRACE", "Active")})
+        self.assertEqual(readers.active_for(self.run_("showstats")), 60)
+        text = self.run_("diagnose", "-q")
+        self.assertIn(("alpha.103", "MAXJOB", "ann"), readers.soft_limits(text), text)
+        for here in ("localhost", socket.gethostname()):
+            self.assertEqual(self.run_("diagnose", "-g", f"--host={here}"), self.run_("diagnose", "-g"))
+        self.no(5, "no SITECFG[ce.elsewhere]", "diagnose", "-g", "--host=ce.elsewhere")
+
+
 @unittest.skipUnless(os.environ.get("NUI_SHARED"), "the shared reference is not here (NUI_SHARED)")
 class OfMaui(unittest.TestCase):
     """What Maui itself printed, read by the same readers."""
@@ -388,6 +420,20 @@ class OfMaui(unittest.TestCase):
         parts, classes = readers.partitions(self.of("diagnose-t"))
         self.assertEqual((parts["PROC"], classes), ({"DEFAULT": (36, 32, 30, 30)}, {"short": (24, 32), "batch": (10, 32)}))
         self.assertEqual(readers.summary(self.of("showstats")), (7260, 11, 14, 7, 16, 16, 30, 32))
+
+    def test_providers(self):
+        self.assertEqual(readers.standing_slots(self.of("diagnose-r")), {"short.0.0": (["short"], 1, [], 4)})
+        self.assertEqual(readers.credentials_of(self.of("diagnose-r"))["1030"],
+                         {"USER": "dave", "GROUP": "bio", "ACCT": "projC", "CLASS": "batch", "QOS": "DEFAULT",
+                          "DURATION": "2:00:00", "PROC": "12"})
+        self.assertEqual(readers.slots_of(self.of("showres")), (8, 42, 54))
+        self.assertEqual(readers.complaints(self.of("diagnose-j")), [])
+        found, system = readers.qos_of(self.of("diagnose-Q"))
+        self.assertEqual((found["hi"], found["DEFAULT"], system),
+                         ((1000, "PREEMPTOR", ["chem"]), (0, "[NONE]", ["chem"]), ("DEFAULT", "DEFAULT")))
+        self.assertEqual(readers.managers_of(self.of("diagnose-R")), {"[DEFAULT]": ("PBS", "[NONE]")})
+        self.assertEqual(readers.active_for(self.of("showstats")), 7260)
+        self.assertEqual(len(readers.soft_limits(self.of("diagnose-q"))), 9)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ Active Jobs:                           1
 Successful/Completed Jobs:             3/3         (100.000%)
 """
         self.same("""
-nui active for        1:00:00  stats initialized on Sun Sep  9 02:00:00
+maui active for       1:00:00  stats initialized on Sun Sep  9 02:00:00
 """ + tail + """Avg/Max QTime (Hours):              0.28/0.50     
 Avg/Max XFactor:                    2.33/4.00     
 
@@ -71,7 +71,7 @@ Est/Avg Backlog (Hours):            1.00/0.00
 """, "showstats")
         self.same("""
 current scheduler time: Sun Sep  9 03:00:00 2001 (1000004400)
-nui active for        1:00:00  stats initialized on Sun Sep  9 02:00:00
+maui active for       1:00:00  stats initialized on Sun Sep  9 02:00:00
 statistics for iteration    61  scheduler started on Sun Sep  9 02:00:00
 """ + tail + """Preempt Jobs:                          0
 Avg/Max QTime (Hours):              0.28/0.50     
@@ -241,7 +241,8 @@ Trace: {trace} (3 jobs)
 
 """, "diagnose", "-S")
         self.assertEqual([path.name for path in trace.iterdir()], [time.strftime("%a_%b_%d_%Y", time.localtime(BEGIN + 1800))])
-        self.same("RM[TRACE]  type: 'TRACE'  state: 'Active'\n\n", "diagnose", "-R")
+        self.same("RM[TRACE]  type: 'TRACE'  state: 'Active'\n  Event Management:  (event interface disabled)\n\n",
+                  "diagnose", "-R")
         self.same("""diagnosing memory table
 
     Memory Nodes    Up Procs  Free  Dedicated(MB)   Disk(MB)   Swap(MB)

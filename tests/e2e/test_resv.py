@@ -48,8 +48,8 @@ node02:4
         self.assertEqual(rows["small.0"]["flags"], "SINGLEUSE,BYNAME")
         self.assertEqual(rows["small.0"]["owner"], "USER==dave")
         listed = self.ok(site, "diagnose", "-r")
-        self.assertIn("    ACL: DURATION<=1:00:00+ PROC<=2+\n", listed)
-        self.assertIn("    ACL: (empty: nobody)\n", listed)
+        self.assertIn("= DURATION<=1:00:00+ PROC<=2+ \n", listed)
+        self.assertIn("= (empty: nobody)\n", listed)
         self.assertEqual([r["reservation_id"] for r in self.data(site, "showres", "-n", "bob.0")],
                          ["bob.0", "bob.0"])
         self.assertIn("Reservations", self.ok(site, "checknode", "node01"))

@@ -89,7 +89,7 @@ class Stats(AdminCase):
 
     def test_1_showstats(self):
         self.assertEqual(masked(self.here("showstats").stdout), """
-nui active for SPAN  stats initialized on DATE
+maui active for SPAN  stats initialized on DATE
 
 Eligible/Idle Jobs:                    0/0         ( N%)
 Active Jobs:                           0
@@ -108,7 +108,7 @@ Est/Avg Backlog (Hours): N/ N
         long = masked(self.here("showstats", "-v").stdout)
         self.assertEqual(re.sub(r"\d{4} \(\d+\)|(?<=iteration )( *\d+)", "#", long), """
 current scheduler time: DATE #
-nui active for SPAN  stats initialized on DATE
+maui active for SPAN  stats initialized on DATE
 statistics for iteration #  scheduler started on DATE
 
 Eligible/Idle Jobs:                    0/0         ( N%)
@@ -330,7 +330,7 @@ System Summary:    4 Nodes N% Avail N% Busy  (Current: N% Avail N% Busy)
                      "last_iteration_time": (str, None), "jobs": int, "statdir": str,
                      "trace_jobs": int})
         self.assertRegex(self.here("diagnose", "-R").stdout,
-                         r"^RM\[EMBEDDED\]  type: 'EMBEDDED'  state: 'Active'\n"
+                         r"^RM\[EMBEDDED\]  type: 'EMBEDDED'  state: 'Active'\n  Event Management:  \(events come at once\)\n"
                          r"BANK\[bank\]  server: '[\d.:]+'  state: 'Active'\n  Waiting Messages: 0\n"
                          r"META\[meta\]  server: '[\d.:]+'  state: 'Active'\n  Waiting Messages: 0\n\n$")
         self.assertEqual([r["kind"] for r in self.data("diagnose", "-R")], ["RM", "BANK", "META"])

@@ -33,6 +33,9 @@ int admin_job (struct svc *svc, const struct admin_caller *caller, const char *i
 
 void admin_set_res (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void admin_standing (void *self, struct rpccall *call, const ProtobufCMessage *request);
+/* What SRCFG asks for, without what stands for it. */
+void admin_standing_asked (struct svc *svc, const struct policy_standing *standing,
+                           struct arena *arena, Nui__Local__V1__StandingRow *out);
 void admin_release_res (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
 /* --- resv_show.c: into the arena ------------------------------------------------------------- */

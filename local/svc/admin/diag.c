@@ -252,6 +252,9 @@ static void limits_fill (struct arena *arena, const struct policy_limits *l, boo
                         name, l->active[LIMIT_SOFT][k], l->active[LIMIT_HARD][k]);
         if (l->idle_mask >> k & 1)
             limit_text (arena, row, override ? "OMAXI" : "MAXI", name, l->idle[k], l->idle[k]);
+        if (l->per_job_mask >> k & 1) /* MAXPROC: MAXPROCPERJOB */
+            limit_text (arena, row, "MAX", arena_printf (arena, "%sPERJOB", name), l->per_job[k],
+                        l->per_job[k]);
     }
 }
 
@@ -308,6 +311,42 @@ static void qos_fill (struct arena *arena, const struct policy_qos *q,
     limits_fill (arena, &q->override, true, row);
 }
 
+/* Names of one kind whose QLIST or QDEF has the QoS. */
+static char **qos_members (struct svc *svc, enum cred_kind kind, uint32_t qos, size_t *count)
+{
+    const struct policy *p = svc->settings->policy;
+    char **out = arena_array (svc->call_arena, p->cred_count[kind] + 1, sizeof *out);
+    for (uint32_t i = 0; i < p->cred_count[kind]; i++) {
+        const struct policy_cred *c = &p->cred[kind][i];
+        bool has = c->qdef == qos;
+        for (uint32_t q = 0; q < c->qlist_count && !has; q++)
+            has = c->qlist[q] == qos;
+        if (has)
+            out[(*count)++] = (char *)cred_name (svc->names, kind, c->id);
+    }
+    return out;
+}
+
+static void qos_members_fill (struct svc *svc, uint32_t qos, Nui__Local__V1__CredentialRow *row)
+{
+    row->users = qos_members (svc, CRED_USER, qos, &row->n_users);
+    row->groups = qos_members (svc, CRED_GROUP, qos, &row->n_groups);
+    row->accounts = qos_members (svc, CRED_ACCOUNT, qos, &row->n_accounts);
+    row->classes = qos_members (svc, CRED_CLASS, qos, &row->n_classes);
+}
+
+static void system_qos_fill (struct svc *svc, Nui__Local__V1__CredentialsReply *reply)
+{
+    const struct policy *p = svc->settings->policy;
+    reply->system_qlist =
+        arena_array (svc->call_arena, p->system_qlist_count + 1, sizeof *reply->system_qlist);
+    for (uint32_t i = 0; i < p->system_qlist_count; i++)
+        reply->system_qlist[reply->n_system_qlist++] =
+            (char *)cred_name (svc->names, CRED_QOS, p->system_qlist[i]);
+    if (p->system_qdef != CRED_NONE)
+        reply->system_qdef = (char *)cred_name (svc->names, CRED_QOS, p->system_qdef);
+}
+
 static Nui__Local__V1__CredentialRow *credential_row (struct svc *svc, enum cred_kind kind,
                                                       uint32_t id)
 {
@@ -324,11 +363,13 @@ static Nui__Local__V1__CredentialRow *credential_row (struct svc *svc, enum cred
     row->qlist = arena_array (arena, cred->qlist_count + 1, sizeof *row->qlist);
     for (uint32_t i = 0; i < cred->qlist_count; i++)
         row->qlist[row->n_qlist++] = (char *)cred_name (svc->names, CRED_QOS, cred->qlist[i]);
-    row->limits = arena_array (arena, 4 * LIMIT_KINDS + cred->cross_count, sizeof *row->limits);
+    row->limits = arena_array (arena, 6 * LIMIT_KINDS + cred->cross_count, sizeof *row->limits);
     limits_fill (arena, &cred->limits, false, row);
     cross_fill (svc, cred, row);
     if (kind == CRED_QOS && cred->qos)
         qos_fill (arena, cred->qos, row);
+    if (kind == CRED_QOS)
+        qos_members_fill (svc, id, row);
     return row;
 }
 
@@ -365,5 +406,7 @@ void admin_credentials (void *self, struct rpccall *call, const ProtobufCMessage
     }
     for (uint32_t id = *r->name ? one : 0; id < (*r->name ? one + 1 : count); id++)
         reply.rows[reply.n_rows++] = credential_row (svc, (enum cred_kind)kind, id);
+    if (kind == CRED_QOS)
+        system_qos_fill (svc, &reply);
     rpccall_reply (call, &reply.base);
 }

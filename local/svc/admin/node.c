@@ -318,7 +318,7 @@ void admin_nodes (void *self, struct rpccall *call, const ProtobufCMessage *requ
 struct rsv_stream {
     struct admin_stream base;
     struct admin_caller caller;
-    bool nodes;
+    bool nodes, details;
     uint32_t only_node; /* UINT32_MAX: any */
     uint32_t partition; /* 0: any */
     uint64_t only;      /* a job's or a reservation's number; 0: any */
@@ -403,6 +403,13 @@ static void placements_fill (struct rsv_stream *s, const struct allocation *a,
     }
 }
 
+static void rsv_job_fill (struct svc *svc, struct site_job *job, Nui__Local__V1__Reservation *out)
+{
+    out->job = arena_new (svc->call_arena, Nui__Local__V1__QueueJob);
+    nui__local__v1__queue_job__init (out->job);
+    admin_queue_row (svc, job, ADMIN_LIMITS_OFF, svc_now (svc), svc->call_arena, out->job);
+}
+
 static const char *rsv_job_state (const struct site_job *job)
 {
     switch (job->rec.state) {
@@ -424,6 +431,7 @@ static bool rsv_fill (struct rsv_stream *s, uint32_t at, Nui__Local__V1__Reserva
     bool of_job = at < s->job_count, admin = false;
     struct job_view view;
     struct rsv_view rsv;
+    struct node_view first;
     struct allocation a;
     char id[SITE_ID_MAX];
     const struct req *reqs;
@@ -450,6 +458,9 @@ static bool rsv_fill (struct rsv_stream *s, uint32_t at, Nui__Local__V1__Reserva
     if ((s->only && s->only != s->id[at]) || !touches (&a, s->only_node) || !in_partition (s, &a))
         return false;
     struct site_job *job = svc_job (svc, s->id[at]); /* a part's reservation has its job's number */
+    if (a.count > 0 && cluster_node_get (svc->cluster, a.item[0].node, &first, NULL) == 0 &&
+        first.spec.partition)
+        out->partition = (char *)strtab_name (svc->names->partition, first.spec.partition - 1);
     if (admin) {
         placements_fill (s, &a, reqs, out);
         return admin_resv_fill (svc, s->id[at], svc->call_arena, out);
@@ -464,6 +475,8 @@ static bool rsv_fill (struct rsv_stream *s, uint32_t at, Nui__Local__V1__Reserva
     placements_fill (s, &a, reqs, out);
     if (a.count == 0 && job) /* RESERVATIONBINDING LATE: nodes are chosen at the start */
         out->procs = job->rec.procs;
+    if (s->details && job)
+        rsv_job_fill (svc, job, out);
     return true;
 }
 
@@ -518,6 +531,7 @@ void admin_reservations (void *self, struct rpccall *call, const ProtobufCMessag
     s->base.free_fn = rsv_stream_free;
     s->caller = caller;
     s->nodes = r->nodes;
+    s->details = r->details;
     s->only_node = node ? node->id.v : UINT32_MAX;
     s->partition = partition;
     s->only = core ? core : rec.number;

@@ -73,6 +73,9 @@ static void standing_fill (const struct standing_view *view, struct svc *svc, st
                            Nui__Local__V1__Reservation *out)
 {
     const struct policy_standing *s = view->policy;
+    out->asked = arena_new (arena, Nui__Local__V1__StandingRow);
+    admin_standing_asked (svc, s, arena, out->asked);
+    out->task = out->asked->task;
     out->name = arena_strdup (arena, resv_name (svc, view->rsv.v));
     out->type = (char *)"User";
     out->state = (char *)"";
@@ -107,6 +110,9 @@ bool admin_resv_fill (struct svc *svc, uint64_t core, struct arena *arena,
     out->state = (char *)"";
     out->resources = rsv->rec.expression;
     out->features = rsv->rec.features;
+    out->task = rsv->rec.resources && *rsv->rec.resources ? rsv->rec.resources
+                : rsv->rec.tasks_wanted                   ? (char *)"PROCS:1"
+                                                          : (char *)"PROCS:-1";
     out->group = (char *)rsv->rec.grid;
     out->tasks_wanted = rsv->rec.tasks_wanted;
     out->tasks_up = resv_tasks_up (svc, &view.allocation, false);

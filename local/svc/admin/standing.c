@@ -34,11 +34,10 @@ static char *task_text (const struct policy_standing *s, struct arena *arena)
     return arena_strdup (arena, text);
 }
 
-static void row_fill (struct svc *svc, const struct policy_standing *s, struct arena *arena,
-                      Nui__Local__V1__StandingRow *out)
+void admin_standing_asked (struct svc *svc, const struct policy_standing *s, struct arena *arena,
+                           Nui__Local__V1__StandingRow *out)
 {
     static const char *const period[] = {"DAY", "WEEK", "INFINITY"};
-    time_us start, end;
     nui__local__v1__standing_row__init (out);
     out->name = (char *)s->name;
     out->period = (char *)period[s->period];
@@ -55,6 +54,15 @@ static void row_fill (struct svc *svc, const struct policy_standing *s, struct a
     out->flags = admin_resv_flag_words (s->flags, arena, &out->n_flags);
     if (s->owned)
         out->owner = admin_resv_owner_text (svc, &s->owner, arena);
+    out->tasks = s->tasks;
+    out->priority = s->priority;
+}
+
+static void row_fill (struct svc *svc, const struct policy_standing *s, struct arena *arena,
+                      Nui__Local__V1__StandingRow *out)
+{
+    time_us start, end;
+    admin_standing_asked (svc, s, arena, out);
     if (standing_window (s, svc_now (svc), 0, &start, &end))
         out->next_us = start;
     uint32_t rsvs = cluster_rsv_list (svc->cluster, NULL, 0);

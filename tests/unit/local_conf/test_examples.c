@@ -370,6 +370,14 @@ static void sloppy (void)
                  cred (o, CRED_CLASS, "any")->class->max_nodes == 2 &&
                  cred (o, CRED_CLASS, "any")->class->max_ps == 99 &&
                  cred (o, CRED_CLASS, "any")->class->max_wall_s == 3600);
+    EXAMPLE ("GROUPCFG[any] MAXPROCPERJOB=8 MAXWCLIMITPERJOB=1:00:00 MAX.NODE=2 MAX.PS=99",
+             cred (o, CRED_GROUP, "any")->limits.per_job[LIMIT_PROC] == 8 &&
+                 cred (o, CRED_GROUP, "any")->limits.per_job[LIMIT_NODE] == 2 &&
+                 cred (o, CRED_GROUP, "any")->limits.per_job[LIMIT_PS] == 99 &&
+                 cred (o, CRED_GROUP, "any")->limits.per_job[LIMIT_WC] == 3600);
+    EXAMPLE ("SYSCFG MAXNODEPERJOB=4 MAX.WCLIMIT=UNLIMITED",
+             p->system_limits.per_job[LIMIT_NODE] == 4 &&
+                 p->system_limits.per_job[LIMIT_WC] == LIMIT_UNLIMITED);
     EXAMPLE ("USERCFG[any] MAXJOB=10, MAXPROC=NOLIMIT",
              cred (o, CRED_USER, "any")->limits.active[LIMIT_HARD][LIMIT_JOB] == 10 &&
                  cred (o, CRED_USER, "any")->limits.active[LIMIT_HARD][LIMIT_PROC] ==

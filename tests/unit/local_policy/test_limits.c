@@ -105,7 +105,7 @@ static void test_soft_hard_and_sentence (void **state)
     assert_int_equal (limits_active_check (l, &large, LIMIT_HARD, NOW_S, &v), ERR_LIMIT);
     assert_string_equal (limits_violation_text (&v, "1009", &f.names, text, sizeof text),
                          "job 1009 violates active HARD MAXPROC limit of 20 for user bob "
-                         "(R: 12, U: 9)");
+                         " (R: 12, U: 9)");
     assert_string_equal (limits_violation_text (&v, "1009", &f.names, text, 12), "job 1009 vi");
     assert_int_equal (limits_active_check (l, &large, LIMIT_SOFT, NOW_S, NULL), ERR_LIMIT);
     limits_destroy (l);
@@ -292,7 +292,7 @@ static void test_cross (void **state)
     assert_int_equal (limits_active_check (l, &a, LIMIT_HARD, NOW_S, &v), ERR_LIMIT);
     assert_string_equal (limits_violation_text (&v, "7", &f.names, text, sizeof text),
                          "job 7 violates active HARD MAXJOB limit of 2 for class batch, user ann "
-                         "(R: 1, U: 2)");
+                         " (R: 1, U: 2)");
     assert_int_equal (limits_active_check (l, &s, LIMIT_HARD, NOW_S, &v), 0); /* steve's own */
     limits_active_add (l, &s, NOW_S);
     assert_int_equal (limits_active_check (l, &s, LIMIT_HARD, NOW_S, &v), ERR_LIMIT);
@@ -350,7 +350,7 @@ static void test_idle (void **state)
     assert_int_equal (limits_idle_check (l, &j, &v), ERR_LIMIT);
     assert_string_equal (
         limits_violation_text (&v, "9", &f.names, text, sizeof text),
-        "job 9 violates idle HARD MAXIJOB limit of 2 for user [NONE] (R: 1, U: 2)");
+        "job 9 violates idle HARD MAXIJOB limit of 2 for user [NONE]  (R: 1, U: 2)");
     j.cred[CRED_QOS] = cred_id (&f, CRED_QOS, "many");
     assert_int_equal (limits_idle_check (l, &j, &v), 0);
     j.cred[CRED_QOS] = CRED_DEFAULT;
@@ -384,7 +384,7 @@ static void test_per_job (void **state)
     assert_string_equal (
         limits_violation_text (&v, "9", &f.names, text, sizeof text),
         "job 9 violates system HARD SYSTEMMAXPROCPERJOB limit of 64 for the system "
-        "(R: 65, U: 0)");
+        " (R: 65, U: 0)");
     j.cred[CRED_QOS] = cred_id (&f, CRED_QOS, "huge");
     assert_int_equal (limits_job_check (l, &j, &v), ERR_LIMIT);
     assert_int_equal (v.limit, LIMIT_PS);
