@@ -246,8 +246,71 @@ static void by_line (struct conf_list *list)
         qsort (list->item, list->count, sizeof *list->item, said_order);
 }
 
+/* What a tool that writes files from templates would have filled in: "<%= x %>", "{{ x }}", "{% if x %}". */
+static const char *blank_form (const char *text)
+{
+    static const char *const begin[] = {"<%", "{{", "{%"};
+    const char *at = NULL;
+    for (size_t i = 0; i < sizeof begin / sizeof *begin && !at; i++)
+        at = strstr (text, begin[i]);
+    return at;
+}
+
+/* The first line with such a thing. */
+static const char *template_line (const struct conf *conf, uint32_t *line)
+{
+    const char *first = NULL;
+    *line = UINT32_MAX;
+    for (uint32_t i = 0; i < conf->slot_count; i++) {
+        const struct conf_entry *e = &conf->slot[i].entry;
+        const char *at = blank_form (e->value);
+        at = !at && e->index ? blank_form (e->index) : at;
+        if (at && e->line > 0 && e->line < *line) {
+            first = at;
+            *line = e->line;
+        }
+    }
+    for (uint32_t i = 0; i < conf->unread_count; i++) {
+        const char *at = blank_form (conf->unread[i]);
+        if (at && line_of (conf, conf->unread[i]) < *line) {
+            first = at;
+            *line = line_of (conf, conf->unread[i]);
+        }
+    }
+    return first;
+}
+
+/* One sentence of a file that is no configuration at all takes the place of one for each of its lines. */
+static bool another_file (struct conf *conf)
+{
+    struct err fault = {0};
+    uint32_t line, strange = conf->unread_count, known = 0;
+    const char *form = template_line (conf, &line);
+    for (uint32_t i = 0; i < conf->slot_count; i++) {
+        strange += !conf->slot[i].used;
+        known += conf->slot[i].used && conf->slot[i].entry.line > 0;
+    }
+    if (form)
+        err_set (
+            &fault, ERR_INVALID,
+            "%s: '%.40s' is for a tool to fill in: this is a template, check the file that is made of it",
+            conf_place (conf, line), form);
+    else if (strange > known && strange >= 3)
+        err_set (
+            &fault, ERR_INVALID,
+            "%s: line 1: %u of its %u lines say nothing that Maui or Nui knows: is it the right file?",
+            conf->name, strange, strange + known);
+    else
+        return false;
+    conf->note.count = conf->fault.count = 0;
+    conf_fault_add (conf, &fault);
+    return true;
+}
+
 int conf_finish (struct conf *conf, struct err *err)
 {
+    if (conf->lenient && another_file (conf))
+        return err_set (err, conf->fault.item[0].code, "%s", conf->fault.item[0].text);
     for (uint32_t i = 0; i < conf->slot_count; i++)
         if (!conf->slot[i].used)
             take_unknown (conf, &conf->slot[i].entry);
