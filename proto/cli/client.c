@@ -366,6 +366,14 @@ struct event_base *cli_base (struct cli_context *ctx)
     return ctx->base;
 }
 
+/* A program's output stays as it is. */
+static void cli_slow (const char *target)
+{
+    if (isatty (STDERR_FILENO))
+        fprintf (stderr, "nui: %s has not answered for %d s; waiting on (Ctrl-C ends it)\n", target,
+                 (int)(RPCCLIENT_SLOW_US / US_PER_S));
+}
+
 static struct rpcclient *connect_to (struct cli_context *ctx, const char *target, bool local,
                                      enum principal_kind kind, const char *name, struct err *err)
 {
@@ -375,6 +383,7 @@ static struct rpcclient *connect_to (struct cli_context *ctx, const char *target
     struct rpcclient_config config = {.base = cli_base (ctx),
                                       .id = id,
                                       .target = target,
+                                      .slow = cli_slow,
                                       .expect_kind = kind,
                                       .expect_name = name};
     return rpcclient_create (&config, err);

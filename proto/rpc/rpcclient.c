@@ -321,6 +321,7 @@ struct rpcclient *rpcclient_create (const struct rpcclient_config *config, struc
     c->lost = config->lost;
     c->arg = config->arg;
     c->mend_text = config->mend_text;
+    c->slow = config->slow;
     c->backoff_max = config->backoff_max ? config->backoff_max : BACKOFF_MAX_S * US_PER_S;
     evtimer_assign (&c->ev_finished, c->base, on_finished, c);
     evtimer_assign (&c->ev_retry, c->base, on_retry, c);
@@ -497,8 +498,9 @@ void rpccallout_cancel (struct rpccallout *callout)
 /* ---- the blocking form */
 
 struct waiter {
+    struct rpcclient *client;
     struct rpccallout *call;
-    bool over;
+    bool over, heard, answered;
     ProtobufCMessage *reply;
     enum rpc_status status;
     char text[ERR_TEXT_MAX];
@@ -512,6 +514,7 @@ static void waiter_done (void *arg, const struct rpc_result *result)
 
     w->over = true;
     w->status = result->status;
+    w->answered = result->answered;
     text_printf (w->text, sizeof (w->text), "%s", result->message);
     if (result->reply) { /* ours now */
         w->reply = w->call->reply;
@@ -521,9 +524,23 @@ static void waiter_done (void *arg, const struct rpc_result *result)
 
 static void waiter_message (void *arg, const ProtobufCMessage *message)
 {
-    const struct waiter *w = arg;
+    struct waiter *w = arg;
 
+    w->heard = true;
     w->on_message (w->arg, message);
+}
+
+/* Whoever waits at a terminal is told for whom. */
+static void waiter_slow (evutil_socket_t fd, short what, void *arg)
+{
+    struct waiter *w = arg;
+    void (*slow) (const char *target) = w->client->slow;
+
+    (void)fd;
+    (void)what;
+    w->client->slow = NULL;
+    if (slow && !w->heard)
+        slow (w->client->target);
 }
 
 static const char *status_text (enum rpc_status status)
@@ -554,20 +571,31 @@ static int waiter_run (struct rpcclient *client, struct waiter *w,
 {
     static const char funds[] = "funds: ";
 
+    struct event slow;
+
+    w->client = client;
     w->call = rpcclient_start (client, config);
     if (!w->call)
         return err_set (err, ERR_UNAVAILABLE, "the client was closed");
+    evtimer_assign (&slow, client->base, waiter_slow, w);
+    if (client->slow)
+        evtimer_add (&slow, &(struct timeval){.tv_sec = RPCCLIENT_SLOW_US / US_PER_S});
     while (!w->over) {
         if (event_base_loop (client->base, EVLOOP_ONCE) < 0) { /* called from inside the loop */
+            evtimer_del (&slow);
             rpccallout_cancel (w->call);
             client_deliver (client);
             return err_set (err, ERR_INTERNAL, "a blocking call inside the event loop");
         }
     }
+    evtimer_del (&slow);
     if (w->status == RPC_OK)
         return 0;
     if (w->status == RPC_FAILED_PRECONDITION && strncmp (w->text, funds, sizeof (funds) - 1) == 0)
         return err_set (err, ERR_FUNDS, "%s", w->text + sizeof (funds) - 1);
+    if (w->status == RPC_DEADLINE_EXCEEDED && !w->answered && config->timeout >= US_PER_S)
+        return err_set (err, ERR_TIMEOUT, "%s: no answer within %lld s (%s)", client->target,
+                        (long long)(config->timeout / US_PER_S), w->text);
     return err_set (err, rpc_err_of_status (w->status), "%s",
                     w->text[0] ? w->text : status_text (w->status));
 }

@@ -13,6 +13,8 @@
 struct rpcclient;
 struct rpccallout; /* one outgoing call */
 
+#define RPCCLIENT_SLOW_US (3 * US_PER_S)
+
 struct rpcclient_config {
     struct event_base *base;
     struct tlsid *id; /* NULL with a unix: target */
@@ -26,6 +28,8 @@ struct rpcclient_config {
     void (*lost) (
         void *arg); /* a connection over which the server had spoken is gone; may be NULL */
     void *arg;
+    /* Of a tool: nothing has come to a blocking call for RPCCLIENT_SLOW_US; once. May be NULL. */
+    void (*slow) (const char *target);
     bool mend_text; /* a daemon's: text that is not UTF-8 is mended, not refused, and told in the
                        log */
 };

@@ -56,6 +56,7 @@ struct rpcclient {
     const struct sendgate *gate;
     void (*lost) (void *arg);
     void *arg;
+    void (*slow) (const char *target);
     bool mend_text;
     struct principal server;
     nghttp2_session_callbacks *callbacks;
