@@ -4,11 +4,11 @@
 
 #include "bank/cli/util.h"
 
-enum { KEYS = 9, PERIODS = 3, BY_MAX = KEYS + PERIODS };
+enum { KEYS = 10, PERIODS = 3, BY_MAX = KEYS + PERIODS };
 
 /* A period has one column, whichever of the last three it is. */
 static const char *const key_name[] = {"user", "project", "site", "account", "funder", "grant",
-                                       "qos",  "machine", "day",  "week",    "month"};
+                                       "qos",  "machine", "job",  "day",     "week",   "month"};
 
 /* Which column a word is for; -1: none. */
 static int key_of (const char *word)
@@ -36,28 +36,34 @@ static void net_cell (struct table *table, const ProtobufCMessage *message)
     table_credits_wide (table, net, line->net_wide);
 }
 
+static void hours_cell (struct table *table, const ProtobufCMessage *message)
+{
+    const Nui__Bank__V1__UsageLine *line = (const Nui__Bank__V1__UsageLine *)message;
+    table_ppm (table, (line->proc_seconds * 10000 + 18) / 36);
+}
+
 static int usage_print (struct cli_context *ctx, char *const *by, int count,
                         const Nui__Bank__V1__UsageReply *reply)
 {
-    static const struct table_column key[] = {{"user", "User", TABLE_IDENTITY},
-                                              {"project", "Project", TABLE_TEXT},
-                                              {"site", "Site", TABLE_TEXT},
-                                              {"account", "Account", TABLE_TEXT},
-                                              {"funder", "Funder", TABLE_TEXT},
-                                              {"grant", "Grant", TABLE_TEXT},
-                                              {"qos", "QoS", TABLE_TEXT},
-                                              {"machine", "Machine", TABLE_TEXT},
-                                              {"from", "From", TABLE_TEXT, .from = "period"}};
-    static const struct table_column sum[] = {{"jobs", "Jobs", TABLE_INT},
-                                              {"charged", "Charged", TABLE_CREDITS},
-                                              {"refunded", "Refunded", TABLE_CREDITS},
-                                              {"net", "Net", TABLE_CREDITS, .cell = net_cell}};
-    struct table_column columns[KEYS + 4];
+    static const struct table_column key[] = {
+        {"user", "User", TABLE_IDENTITY}, {"project", "Project", TABLE_TEXT},
+        {"site", "Site", TABLE_TEXT},     {"account", "Account", TABLE_TEXT},
+        {"funder", "Funder", TABLE_TEXT}, {"grant", "Grant", TABLE_TEXT},
+        {"qos", "QoS", TABLE_TEXT},       {"machine", "Machine", TABLE_TEXT},
+        {"job", "Job", TABLE_TEXT},       {"from", "From", TABLE_TEXT, .from = "period"}};
+    static const struct table_column sum[] = {
+        {"jobs", "Jobs", TABLE_INT},
+        {"charged", "Charged", TABLE_CREDITS},
+        {"refunded", "Refunded", TABLE_CREDITS},
+        {"net", "Net", TABLE_CREDITS, .cell = net_cell},
+        {"proc_hours", "ProcHours", TABLE_PPM, 2, .cell = hours_cell}};
+    enum { SUMS = sizeof sum / sizeof *sum };
+    struct table_column columns[KEYS + SUMS];
     uint32_t n = 0;
     for (int k = 0; k < KEYS; k++)
         if (by_of (by, count, k))
             columns[n++] = key[k];
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < SUMS; k++)
         columns[n++] = sum[k];
     return table_show (ctx, columns, n, reply->lines, reply->n_lines);
 }
@@ -73,7 +79,7 @@ static int usage_run (struct cli_context *ctx, const struct cli_said *said)
             count = -1;
     if (count < 1)
         return cli_usage ("usage", "--by takes one or more of user,project,site,account,funder,"
-                                   "grant,qos,machine, and one of day,week,month");
+                                   "grant,qos,machine,job, and one of day,week,month");
     Nui__Bank__V1__UsageRequest *request =
         (Nui__Bank__V1__UsageRequest *)cli_request (ctx, said, &rc);
     if (!request)
@@ -91,7 +97,7 @@ static int usage_run (struct cli_context *ctx, const struct cli_said *said)
 static const struct cli_option usage_options[] = {
     {"account", 'A', CLI_OPT_STRING, "ACCOUNT", "of this account only; else all you may see"},
     {"by", 0, CLI_OPT_STRING, "KEYS",
-     "one or more of user,project,site,account,funder,grant,qos,machine, and one of day,week,month (account,user)",
+     "one or more of user,project,site,account,funder,grant,qos,machine,job, and one of day,week,month (account,user)",
      .field = "-"},
     BANK_PERIOD_OPTIONS,
     {0}};

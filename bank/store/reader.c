@@ -212,7 +212,9 @@ static void give_usage (struct read *read, struct err *err, const PGresult *res)
             .refunded = pgres_i64 (res, (int)i, READER_KEYS + 2),
             .charged_wide = pgres_text (res, (int)i, READER_KEYS + 3, read->arena),
             .refunded_wide = pgres_text (res, (int)i, READER_KEYS + 4, read->arena),
-            .net_wide = pgres_text (res, (int)i, READER_KEYS + 5, read->arena)};
+            .net_wide = pgres_text (res, (int)i, READER_KEYS + 5, read->arena),
+            .runs = pgres_i64 (res, (int)i, READER_KEYS + 6),
+            .proc_s = pgres_i64 (res, (int)i, READER_KEYS + 7)};
     for (uint32_t i = 0; i < count; i++)
         for (int k = 0; k < READER_KEYS; k++)
             row[i].key[k] = pgres_text (res, (int)i, k, read->arena);

@@ -76,17 +76,19 @@ enum reader_by {
     READER_BY_GRANT = 32,
     READER_BY_QOS = 64,
     READER_BY_MACHINE = 128,
-    READER_BY_DAY = 256,
-    READER_BY_WEEK = 512,
-    READER_BY_MONTH = 1024,
+    READER_BY_JOB = 256,
+    READER_BY_DAY = 512,
+    READER_BY_WEEK = 1024,
+    READER_BY_MONTH = 2048,
 };
-enum { READER_KEYS = 9 };
+enum { READER_KEYS = 10 };
 
 /* In the order of enum reader_by, the last one a period's first day; "" where not grouped by. */
 struct reader_usage {
     const char *key[READER_KEYS];
-    int64_t jobs;
-    credit_micro charged, refunded;                      /* at their bounds where these say more */
+    int64_t jobs, runs;             /* a job may run at several sites, and again */
+    int64_t proc_s;                 /* what was charged for, shared out to those who paid */
+    credit_micro charged, refunded; /* at their bounds where these say more */
     const char *charged_wide, *refunded_wide, *net_wide; /* credits beyond 64 bits; else "" */
 };
 

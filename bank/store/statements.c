@@ -48,6 +48,9 @@
     "JOIN allocation l ON l.account_id = r.id "                                                    \
     "JOIN balance b ON b.allocation_id = l.id ORDER BY b.allocation_id"
 
+/* Of a usage row: its job of the grid, else of its site. */
+#define USAGE_JOB "coalesce (nullif (u.grid_job, ''), u.site_job)"
+
 /* Who sees what of project p: $1 is the caller's identity, or '' for those who see everything;
  * people see their projects and those below what they lead, managers and auditors all. */
 #define SEES                                                                                       \
@@ -552,10 +555,12 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     /* $1 who, $2 account or none, $3 from, to, lines, then whether to group by each of enum reader_by:
      * what was charged and given back in the period, by who paid. */
     [BANK_STMT_COUNT + RD_USAGE] = {"rd_usage",
-        "WITH moved AS (SELECT c.usage_id, g.allocation_id, g.amount AS charged, 0 AS refunded, o.recorded_at, o.client "
+        "WITH moved AS (SELECT c.usage_id, g.allocation_id, g.amount AS charged, 0 AS refunded, o.recorded_at, o.client, "
+        " CASE c.amount WHEN 0 THEN 0 ELSE c.procs::numeric * (c.end_at - greatest (c.start_at, (SELECT max (p.end_at) "
+        "  FROM charge p WHERE p.usage_id = c.usage_id AND p.sequence < c.sequence))) * g.amount / c.amount END AS used "
         " FROM op o JOIN charge c ON c.op_id = o.id JOIN charge_leg g ON g.charge_id = c.id "
         " WHERE o.recorded_at >= ($3::bigint[])[1] AND o.recorded_at < ($3::bigint[])[2] AND o.kind = 'charge' "
-        " UNION ALL SELECT c.usage_id, r.allocation_id, 0, r.amount, o.recorded_at, x.client "
+        " UNION ALL SELECT c.usage_id, r.allocation_id, 0, r.amount, o.recorded_at, x.client, 0 "
         " FROM op o JOIN refund_leg r ON r.op_id = o.id JOIN charge c ON c.id = r.charge_id JOIN op x ON x.id = c.op_id "
         " WHERE o.recorded_at >= ($3::bigint[])[1] AND o.recorded_at < ($3::bigint[])[2] AND o.kind = 'refund'), "
         "timed AS (SELECT *, to_timestamp (recorded_at / 1000000) AT TIME ZONE 'UTC' AS at FROM moved) SELECT "
@@ -568,16 +573,18 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "CASE WHEN ($3::bigint[])[9] = 1 THEN coalesce ('grant.' || g.id, '') ELSE '' END, "
         "CASE WHEN ($3::bigint[])[10] = 1 THEN u.qos ELSE '' END, "
         "CASE WHEN ($3::bigint[])[11] = 1 THEN u.machine ELSE '' END, "
-        "CASE 1 WHEN ($3::bigint[])[12] THEN to_char (m.at, 'YYYY-MM-DD') WHEN ($3::bigint[])[13] THEN "
-        "to_char (date_trunc ('week', m.at), 'YYYY-MM-DD') WHEN ($3::bigint[])[14] THEN "
+        "CASE WHEN ($3::bigint[])[12] = 1 THEN " USAGE_JOB " ELSE '' END, "
+        "CASE 1 WHEN ($3::bigint[])[13] THEN to_char (m.at, 'YYYY-MM-DD') WHEN ($3::bigint[])[14] THEN "
+        "to_char (date_trunc ('week', m.at), 'YYYY-MM-DD') WHEN ($3::bigint[])[15] THEN "
         "to_char (date_trunc ('month', m.at), 'YYYY-MM-DD') ELSE '' END, "
-        "count (DISTINCT u.id), micro (sum (m.charged)), micro (sum (m.refunded)), wide_credits (sum (m.charged)), "
-        "wide_credits (sum (m.refunded)), wide_credits (sum (m.charged) - sum (m.refunded)) "
+        "count (DISTINCT (u.identity, " USAGE_JOB ")), micro (sum (m.charged)), micro (sum (m.refunded)), wide_credits (sum (m.charged)), "
+        "wide_credits (sum (m.refunded)), wide_credits (sum (m.charged) - sum (m.refunded)), "
+        "count (DISTINCT u.id), floor (sum (m.used) / 1000000)::bigint "
         "FROM timed m JOIN usage u ON u.id = m.usage_id JOIN allocation l ON l.id = m.allocation_id "
         "JOIN account a ON a.id = l.account_id LEFT JOIN project p ON p.id = a.project_id "
         "LEFT JOIN award g ON g.id = l.award_id LEFT JOIN funder f ON f.id = g.funder_id "
         "WHERE " SEES " AND (cardinality ($2::text[]) = 0 OR a.id = account_named (($2::text[])[1])) "
-        "GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9 ORDER BY 1, 2, 3, 4, 5, 6, 7, 8, 9 LIMIT ($3::bigint[])[3]"},
+        "GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 ORDER BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 LIMIT ($3::bigint[])[3]"},
     /* $1 who, $2 account or none, $3 expired before, lines, $4 site or none: open holds. */
     [BANK_STMT_COUNT + RD_HOLDS] = {"rd_holds",
         "SELECT h.id, a.name, h.identity, h.site, h.grid_job, h.site_job, h.component, h.incarnation, "

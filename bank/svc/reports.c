@@ -20,12 +20,14 @@ static void on_usage (void *arg, const struct err *err, const struct reader_usag
     for (uint32_t i = 0; i < count; i++) {
         Nui__Bank__V1__UsageLine *line = arena_new (work->arena, Nui__Bank__V1__UsageLine);
         nui__bank__v1__usage_line__init (line);
-        char **key[READER_KEYS] = {&line->user,    &line->project, &line->site,
-                                   &line->account, &line->funder,  &line->grant,
-                                   &line->qos,     &line->machine, &line->period};
+        char **key[READER_KEYS] = {&line->user,   &line->project, &line->site, &line->account,
+                                   &line->funder, &line->grant,   &line->qos,  &line->machine,
+                                   &line->job,    &line->period};
         for (int k = 0; k < READER_KEYS; k++)
             *key[k] = unconst (row[i].key[k]);
         line->jobs = (uint64_t)row[i].jobs;
+        line->runs = (uint64_t)row[i].runs;
+        line->proc_seconds = row[i].proc_s;
         line->charged_micro = row[i].charged;
         line->refunded_micro = row[i].refunded;
         line->charged_wide = unconst (row[i].charged_wide);
@@ -38,8 +40,9 @@ static void on_usage (void *arg, const struct err *err, const struct reader_usag
 
 static int by_read (const Nui__Bank__V1__UsageRequest *m, unsigned *by, struct err *err)
 {
-    static const char *const name[] = {"user", "project", "site", "account", "funder", "grant",
-                                       "qos",  "machine", "day",  "week",    "month",  NULL};
+    static const char *const name[] = {"user",  "project", "site",    "account", "funder",
+                                       "grant", "qos",     "machine", "job",     "day",
+                                       "week",  "month",   NULL};
     unsigned periods = 0;
     for (size_t i = 0; i < m->n_by; i++) {
         int k = 0;
@@ -48,9 +51,9 @@ static int by_read (const Nui__Bank__V1__UsageRequest *m, unsigned *by, struct e
         if (!name[k])
             return err_set (err, ERR_INVALID,
                             "usage: '%.40s' is none of user, project, site, account, funder, "
-                            "grant, qos, machine, day, week, month",
+                            "grant, qos, machine, job, day, week, month",
                             m->by[i]);
-        periods += k >= 8;
+        periods += k >= 9;
         *by |= (unsigned)READER_BY_USER << k;
     }
     if (periods > 1)

@@ -3,10 +3,12 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uthash.h>
 
 #include "meta/cli/grid.h"
 #include "meta/cli/select.h"
 #include "proto/base/clock.h"
+#include "proto/nui/v1/bank.pb-c.h"
 
 enum { LIMIT_DEFAULT = 1000 };
 
@@ -25,10 +27,11 @@ static const struct table_column jobs_columns[] = {
     {"exit_code", "EXIT", TABLE_INT, 0},
     {"price_max", "PRICE<=", TABLE_CREDITS, 0},
     {"reason", "REASON", TABLE_TEXT, 0},
+    {"charged", "CHARGED", TABLE_CREDITS, 0}, /* with --cost */
 };
 
 struct jobs_args {
-    bool all, ended, totals, elements;
+    bool all, ended, totals, elements, cost;
     uint64_t limit;
     struct job_filter filter;
     const char *columns, *sort;
@@ -60,6 +63,8 @@ static const struct cli_option jobs_options[] = {
      offsetof (struct jobs_args, sort)},
     {"elements", 0, CLI_OPT_FLAG, NULL, "each job of an array, and not one line for all of it",
      offsetof (struct jobs_args, elements)},
+    {"cost", 0, CLI_OPT_FLAG, NULL, "what the bank has charged for each, less what it gave back",
+     offsetof (struct jobs_args, cost)},
     {"totals", 0, CLI_OPT_FLAG, NULL, "a last line: jobs, processors, processor-hours",
      offsetof (struct jobs_args, totals)},
     {"limit", 0, CLI_OPT_COUNT, "N", "the newest N (default 1000)",
@@ -71,7 +76,90 @@ static const struct cli_option jobs_options[] = {
 struct jobs_sum {
     uint64_t jobs, procs;
     int64_t proc_seconds;
+    credit_micro charged;
 };
+
+/* ---- what the bank says */
+
+/* Of a user's job, "URI grid.42"; of an array all of it as well. */
+struct cost {
+    UT_hash_handle hh;
+    credit_micro net;
+    char job[PRINCIPAL_URI_MAX + 64];
+};
+
+static void cost_add (struct cost **costs, const char *user, const char *job, size_t len,
+                      credit_micro net)
+{
+    char key[sizeof (*costs)->job];
+    struct cost *cost;
+    snprintf (key, sizeof key, "%s %.*s", user, (int)len, job);
+    HASH_FIND_STR (*costs, key, cost);
+    if (!cost) {
+        cost = calloc (1, sizeof *cost);
+        assert (cost);
+        strcpy (cost->job, key);
+        HASH_ADD_STR (*costs, job, cost);
+    }
+    cost->net += net;
+}
+
+static const struct cost *cost_of (struct cost *costs, const Nui__Meta__V1__JobStatus *s)
+{
+    char key[sizeof costs->job];
+    struct cost *cost;
+    size_t len = s->array ? strcspn (s->grid_job_id, "[") : strlen (s->grid_job_id);
+    snprintf (key, sizeof key, "%s %.*s", s->submitter, (int)len, s->grid_job_id);
+    HASH_FIND_STR (costs, key, cost);
+    return cost;
+}
+
+static void costs_free (struct cost *costs)
+{
+    struct cost *cost, *next;
+    HASH_ITER (hh, costs, cost, next) {
+        HASH_DEL (costs, cost);
+        free (cost);
+    }
+}
+
+/* Of all jobs that were charged since the oldest of the list was submitted. */
+static int costs_read (struct cli_context *ctx, time_us from, struct cost **costs, struct err *err)
+{
+    static char *by[] = {(char *)"job", (char *)"user"};
+    Nui__Bank__V1__UsageRequest request = NUI__BANK__V1__USAGE_REQUEST__INIT;
+    ProtobufCMessage *message = NULL;
+    struct rpcclient *bank = cli_bank (ctx, err);
+    request.by = by;
+    request.n_by = 2;
+    request.from_us = from;
+    if (!bank || rpcclient_call (bank, &nui__bank__v1__bank__descriptor, "Usage", &request.base,
+                                 GRID_CALL_TIMEOUT_S * US_PER_S, true, &message, err) < 0)
+        return err->code;
+    const Nui__Bank__V1__UsageReply *reply = (const Nui__Bank__V1__UsageReply *)message;
+    for (size_t i = 0; i < reply->n_lines; i++) {
+        const Nui__Bank__V1__UsageLine *line = reply->lines[i];
+        credit_micro net = line->charged_micro - line->refunded_micro;
+        size_t whole = strlen (line->job), base = strcspn (line->job, "[");
+        cost_add (costs, line->user, line->job, whole, net);
+        if (base < whole)
+            cost_add (costs, line->user, line->job, base, net);
+    }
+    protobuf_c_message_free_unpacked (message, NULL);
+    return 0;
+}
+
+static time_us oldest_of (const struct job_pages *pages)
+{
+    time_us oldest = TIME_US_MAX;
+    for (uint32_t p = 0; p < pages->count; p++)
+        for (size_t i = 0; i < pages->page[p]->n_jobs; i++)
+            if (pages->page[p]->jobs[i]->submit_us < oldest)
+                oldest = pages->page[p]->jobs[i]->submit_us;
+    return oldest == TIME_US_MAX ? 0 : oldest;
+}
+
+/* ---- the list */
 
 static bool has_run (const Nui__Meta__V1__JobStatus *s)
 {
@@ -89,7 +177,7 @@ static int32_t exit_of (const Nui__Meta__V1__JobStatus *s)
 }
 
 static void jobs_row (struct table *table, const Nui__Meta__V1__JobStatus *s, time_us now,
-                      struct jobs_sum *sum)
+                      struct cost *costs, bool cost, struct jobs_sum *sum)
 {
     struct strbuf sites = STRBUF_INIT, state = STRBUF_INIT;
     uint64_t procs = 0;
@@ -126,6 +214,12 @@ static void jobs_row (struct table *table, const Nui__Meta__V1__JobStatus *s, ti
         table_null (table);
     table_credits (table, s->price_micro);
     table_text (table, s->reason && *s->reason->text ? s->reason->text : NULL);
+    const struct cost *charged = cost_of (costs, s);
+    if (cost && charged)
+        table_credits (table, charged->net);
+    else if (cost)
+        table_null (table);
+    sum->charged += charged ? charged->net : 0;
     table_end_row (table);
     strbuf_free (&sites);
     sum->jobs++;
@@ -134,9 +228,10 @@ static void jobs_row (struct table *table, const Nui__Meta__V1__JobStatus *s, ti
 }
 
 static struct table *jobs_table (const struct jobs_args *args, const struct job_pages *pages,
-                                 struct jobs_sum *sum)
+                                 struct cost *costs, struct jobs_sum *sum)
 {
-    struct table *table = TABLE_CREATE (jobs_columns);
+    uint32_t columns = sizeof jobs_columns / sizeof *jobs_columns;
+    struct table *table = table_create (jobs_columns, args->cost ? columns : columns - 1);
     uint64_t skip = pages->found > args->limit ? pages->found - args->limit : 0;
     time_us now = clock_now_us ();
     for (uint32_t p = pages->count; p-- > 0;)
@@ -145,9 +240,15 @@ static struct table *jobs_table (const struct jobs_args *args, const struct job_
                 if (skip)
                     skip--;
                 else
-                    jobs_row (table, pages->page[p]->jobs[i], now, sum);
+                    jobs_row (table, pages->page[p]->jobs[i], now, costs, args->cost, sum);
             }
     return table;
+}
+
+/* Whether "a,charged" or "-charged" asks for it. */
+static bool names_cost (const char *columns)
+{
+    return columns && strstr (columns, "charged");
 }
 
 static int jobs_run (struct cli_context *ctx, int argc, char **argv)
@@ -156,6 +257,8 @@ static int jobs_run (struct cli_context *ctx, int argc, char **argv)
     struct cli_operands operands;
     struct job_pages *pages;
     struct jobs_sum sum = {0};
+    struct cost *costs = NULL;
+    char credits[QUANTITY_TEXT_MAX];
     struct err err;
     int code;
     err_clear (&err);
@@ -169,6 +272,7 @@ static int jobs_run (struct cli_context *ctx, int argc, char **argv)
     if (job_filter_check (argv[0], &args.filter) != CLI_OK)
         return CLI_USAGE;
     args.limit = args.limit ? args.limit : LIMIT_DEFAULT;
+    args.cost = args.cost || names_cost (args.columns) || names_cost (args.sort);
     pages = calloc (1, sizeof *pages);
     assert (pages);
     struct table *table = NULL;
@@ -181,21 +285,25 @@ static int jobs_run (struct cli_context *ctx, int argc, char **argv)
         code = cli_fail (argv[0], &err);
         goto out;
     }
-    table = jobs_table (&args, pages, &sum);
+    if (args.cost && costs_read (ctx, oldest_of (pages), &costs, &err) < 0)
+        fprintf (stderr, "nui jobs: what they cost is not known: %s\n", err.text);
+    table = jobs_table (&args, pages, costs, &sum);
     if (table_arrange (table, args.columns, args.sort, &err) < 0) {
         code = cli_usage (argv[0], "%s", err.text);
         goto out;
     }
     code = table_print (table, ctx);
     if (args.totals && cli_format (ctx) == CLI_TABLE)
-        printf ("%llu job%s, %llu processors, %lld.%02lld processor-hours\n",
+        printf ("%llu job%s, %llu processors, %lld.%02lld processor-hours%s%s%s\n",
                 (unsigned long long)sum.jobs, sum.jobs == 1 ? "" : "s",
                 (unsigned long long)sum.procs, (long long)sum.proc_seconds / 3600,
-                (long long)sum.proc_seconds % 3600 / 36);
+                (long long)sum.proc_seconds % 3600 / 36, costs ? ", " : "",
+                costs ? credit_format (sum.charged, credits) : "", costs ? " credits" : "");
     if (pages->found > args.limit || pages->more)
         fprintf (stderr, "nui jobs: there may be older ones: --limit N looks further\n");
 out:
     table_destroy (table);
+    costs_free (costs);
     job_pages_free (pages);
     free (pages);
     return code;

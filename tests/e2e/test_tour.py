@@ -56,6 +56,16 @@ class Steps(GridCase):
         charges = self.charges(ident)
         self.assertEqual(sorted(l["site"] for l in charges), ["alpha", "beta"])
         self.assert_books_close()
+        # One job, whatever it ran at; what it cost, and for how much of processors, wherever it is asked.
+        paid = abs(sum(l["posted"] for l in charges))
+        used = {r["job"]: r for r in self.exact("alice", "usage", "--by", "job")}[ident]
+        self.assertEqual((used["jobs"], used["net"]), (1, paid))
+        self.assertAlmostEqual(float(used["proc_hours"]) * 3600, float(paid), delta=5)  # at a rate of 1 for each second
+        row = next(r for r in self.exact("alice", "jobs", "--ended", "--cost") if r["job_id"] == ident)
+        self.assertEqual(row["charged"], paid)
+        self.assertNotIn("charged", self.exact("alice", "jobs", "--ended")[0])
+        self.assertRegex(self.nui("alice", "jobs", "--ended", "--totals", "--format", "job_id,charged").stdout,
+                         r"(?m)^\d+ jobs?, .* processor-hours, [\d.]+ credits$")
 
 
     def test_sample_configurations_are_good(self):

@@ -71,9 +71,9 @@ static void on_usage (void *arg, const struct err *err, const struct reader_usag
     if (failed (reading, err))
         return;
     for (uint32_t i = 0; i < count; i++) {
-        for (int k = 0; k < READER_KEYS - 1; k++)
+        for (int k = 0; k < READER_KEYS - 2; k++)
             fprintf (reading->out, "%s|", row[i].key[k]);
-        fprintf (reading->out, "%lld charged %lld refunded %lld; ", (long long)row[i].jobs,
+        fprintf (reading->out, "%lld charged %lld refunded %lld; ", (long long)row[i].runs,
                  (long long)row[i].charged, (long long)row[i].refunded);
     }
 }

@@ -250,7 +250,8 @@ static void correcting (void **state)
     says (w, "alice", "balance -A chem --csv --noheader", 0, "chem,physics,100,0,0,100,0");
     says (w, "alice", "statement -A chem", 0, "node failure");
     says (w, "nsf", "usage --by site,project --json", 0, "\"refunded\": 60");
-    says (w, "nsf", "usage --by site --csv", 0, "site,jobs,charged,refunded,net\nalpha,1,60,60,0");
+    says (w, "nsf", "usage --by site --csv", 0,
+          "site,jobs,charged,refunded,net,proc_hours\nalpha,1,60,60,0,0.016667");
     says (w, "nsf", "usage --by site -A phys --csv --noheader", 0, "");
     assert_string_equal ("", w->out);
     says (w, "nsf", "usage --to 2001-01-01T00:00:00Z --csv --noheader", 0, "");
@@ -816,7 +817,7 @@ static void beyond (void **state)
         says (w, "ops", words, 0, "999900000000");
     }
     says (w, "ops", "usage --by site --csv --noheader", 0,
-          "gamma,10,9999000000000,0,9999000000000\n");
+          "gamma,10,9999000000000,0,9999000000000,");
     says (w, "nsf", "deposit -A phys 1000000000001", 1, "more than 1000000000000");
     char start[QUANTITY_TEXT_MAX], end[QUANTITY_TEXT_MAX];
     time_us now = clock_now_us ();
@@ -848,7 +849,7 @@ static void beyond (void **state)
     assert_null (strstr (w->out, "nui://test/user/alice")); /* not her act */
     snprintf (words, sizeof (words), "refund %lld 1 -d mistyped", op);
     says (w, "ops", words, 0, "1");
-    snprintf (words, sizeof (words), "nui://test/operator/ops,alpha,1,%lld,1,%lld\n", charged,
+    snprintf (words, sizeof (words), "nui://test/operator/ops,alpha,1,%lld,1,%lld,", charged,
               charged - 1);
     says (w, "ops", "usage -A phys --by user,site --csv --noheader", 0, words);
     says (w, "ops", "usage -A phys --by user", 0, "nui://test/operator/ops");
