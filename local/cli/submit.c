@@ -18,6 +18,8 @@ static const struct cli_option msub_options[] = {
     JOB_TEXT ("name", 'N', JOB_NAME, "NAME", "a name for lists"),
     JOB_TEXT ("output", 'o', JOB_OUTPUT, "FILE", "file of standard output in the job's directory"),
     JOB_TEXT ("error", 'e', JOB_ERROR, "FILE", "the same for standard error"),
+    JOB_TEXT ("chdir", 0, JOB_CHDIR, "DIR",
+              "start in this directory of yours at the site: /PATH, ~/PATH"),
     JOB_TEXT ("after", 'a', JOB_AFTER, "TIME", "not before: HH:MM, +DURATION, 2026-11-21T14:30"),
     JOB_TEXT ("tasks", 0, JOB_TASKS, "N", "tasks"),
     JOB_TEXT ("nodes", 0, JOB_NODES, "N", "on so many nodes"),
@@ -220,6 +222,11 @@ static int submissions (struct cli_context *ctx, const struct job_options *optio
                                       : CLI_OK;
     struct err err = {0};
     struct rpcclient *site = code == CLI_OK ? cli_site (ctx, options->site, &err) : NULL;
+    if (*job->notify_url) { /* a metascheduler's affair */
+        fprintf (stderr, "msub: note: a cluster alone tells nobody how the job fares; "
+                         "nui submit's grid does\n");
+        job->notify_url = arena_strdup (arena, "");
+    }
     if (code == CLI_OK &&
         (!site || inputs_send (options->travel, "msub", input_put, site, &err) != 0))
         code = cli_fail ("msub", &err);

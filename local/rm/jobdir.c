@@ -115,6 +115,41 @@ void jobdir_spec_begin (struct strbuf *b, const struct rm_job *job, const struct
     jobdir_spec_add (b, "stderr", jobdir_or (job->stderr_name, "stderr"));
 }
 
+const char *jobdir_start (const struct rm_job *job, const struct passwd *pw,
+                          char out[JOBDIR_START_MAX])
+{
+    const char *said = jobdir_or (job->directory, "");
+    snprintf (out, JOBDIR_START_MAX, "%s%s", *said == '~' ? pw->pw_dir : "",
+              *said == '~' ? said + 1 : said);
+    return *out ? out : NULL;
+}
+
+void jobdir_shell_word (struct strbuf *b, const char *text)
+{
+    strbuf_putc (b, '\'');
+    for (; *text; text++)
+        if (*text == '\'')
+            strbuf_puts (b, "'\\''");
+        else
+            strbuf_putc (b, *text);
+    strbuf_putc (b, '\'');
+}
+
+void jobdir_shell_run (struct strbuf *b, const struct rm_job *job, const struct passwd *pw)
+{
+    char start[JOBDIR_START_MAX];
+    if (jobdir_start (job, pw, start)) {
+        strbuf_puts (b, "here=$PWD\ncd ");
+        jobdir_shell_word (b, start);
+        strbuf_puts (b, " 2>/dev/null || { : >.chdir; exit 126; }\nexec \"$here\"/script");
+    } else
+        strbuf_puts (b, "exec ./script");
+    for (uint32_t i = 0; i < job->arg_count; i++) {
+        strbuf_putc (b, ' ');
+        jobdir_shell_word (b, job->arg[i]);
+    }
+}
+
 bool jobdir_env_has (const struct rm_job *job, const char *name)
 {
     size_t len = strlen (name);
@@ -136,17 +171,21 @@ void jobdir_env_each (const struct rm_job *job, const char *parent, const char *
                       const struct passwd *pw,
                       void (*fn) (void *arg, const char *name, const char *value), void *arg)
 {
-    char directory[4200], nodefile[4300];
+    char directory[4200], nodefile[4300], start[JOBDIR_START_MAX];
     snprintf (directory, sizeof directory, "%s/%s/work", parent, key);
     snprintf (nodefile, sizeof nodefile, "%s/nodefile", directory);
-    const char *const pair[][2] = {
-        {"NUI_NODEFILE", nodefile}, {"PATH", "/usr/local/bin:/usr/bin:/bin"},
-        {"HOME", pw->pw_dir},       {"USER", pw->pw_name},
-        {"LOGNAME", pw->pw_name},   {"SHELL", "/bin/sh"}};
+    const char *const pair[][2] = {{"NUI_NODEFILE", nodefile},
+                                   {"NUI_JOBDIR", directory},
+                                   {"PATH", "/usr/local/bin:/usr/bin:/bin"},
+                                   {"HOME", pw->pw_dir},
+                                   {"USER", pw->pw_name},
+                                   {"LOGNAME", pw->pw_name},
+                                   {"SHELL", "/bin/sh"}};
     for (size_t i = 0; i < sizeof pair / sizeof *pair; i++)
         if (!jobdir_env_has (job, pair[i][0]))
             fn (arg, pair[i][0], pair[i][1]);
-    env_names_each (job, job->directory_names, directory, fn, arg);
+    env_names_each (job, job->directory_names, jobdir_start (job, pw, start) ? start : directory,
+                    fn, arg);
     env_names_each (job, job->nodefile_names, nodefile, fn, arg);
 }
 

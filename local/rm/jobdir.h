@@ -12,7 +12,7 @@
 #include "proto/base/log.h"
 #include "proto/base/strbuf.h"
 
-enum { JOBDIR_KEY_MAX = 96 };
+enum { JOBDIR_KEY_MAX = 96, JOBDIR_START_MAX = 5300 };
 
 /* Name of the directory. */
 void jobdir_key (const char *job_id, uint32_t incarnation, char out[JOBDIR_KEY_MAX]);
@@ -32,6 +32,14 @@ void jobdir_spec_add (struct strbuf *b, const char *key, const char *value);
 /* What every resource manager's spec says of a job: job_id, mark, hold, account, uid, stdout, stderr. */
 void jobdir_spec_begin (struct strbuf *b, const struct rm_job *job, const struct passwd *pw);
 bool jobdir_env_has (const struct rm_job *job, const char *name); /* sets it itself */
+/* Where it starts, ~ being its account's home; NULL: in its own directory. */
+const char *jobdir_start (const struct rm_job *job, const struct passwd *pw,
+                          char out[JOBDIR_START_MAX]);
+/* Of a shell's script whose directory is the job's own, the end: enters the directory where it starts, and is the
+ * script of the job with its arguments. Where it cannot be entered it leaves .chdir behind (mistake.h), and is 126. */
+void jobdir_shell_run (struct strbuf *b, const struct rm_job *job, const struct passwd *pw);
+/* 'it''s' for a shell. */
+void jobdir_shell_word (struct strbuf *b, const char *text);
 /* Variables that a job gets which does not set them itself. */
 void jobdir_env_each (const struct rm_job *job, const char *parent, const char *key,
                       const struct passwd *pw,

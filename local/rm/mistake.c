@@ -96,6 +96,32 @@ bool mistake_of_exec (int dir, int number, char out[MISTAKE_TEXT_MAX])
     return true;
 }
 
+bool mistake_of_directory (int number, const char *path, char out[MISTAKE_TEXT_MAX])
+{
+    const char *why = number == ENOENT    ? "does not exist at this site"
+                      : number == EACCES  ? "may not be entered by the account"
+                      : number == ENOTDIR ? "is no directory at this site"
+                      : number == ELOOP || number == ENAMETOOLONG ? "is no path to a directory"
+                                                                  : NULL;
+    if (why)
+        text_printf (out, MISTAKE_TEXT_MAX, "the directory where it was to start, %.120s, %s", path,
+                     why);
+    return why != NULL;
+}
+
+bool mistake_of_shell (int dir, int exit_code, char out[MISTAKE_TEXT_MAX])
+{
+    struct stat st;
+    if (exit_code == 126 && fstatat (dir, ".chdir", &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        text_printf (
+            out, MISTAKE_TEXT_MAX,
+            "the directory where it was to start (--chdir) does not exist at this site, or "
+            "may not be entered by the account");
+        return true;
+    }
+    return mistake_of_exec (dir, exit_code == 126 ? EACCES : ENOENT, out);
+}
+
 bool mistake_of_output (int number, const char *name, char out[MISTAKE_TEXT_MAX])
 {
     const char *why = number == EISDIR  ? "a directory"

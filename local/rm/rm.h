@@ -48,6 +48,7 @@ struct rm_job {
     const char *const *nodefile_names;
     const char *stdout_name; /* relative to the job's directory, no ".."; NULL or "": "stdout" */
     const char *stderr_name; /* NULL or "": "stderr" */
+    const char *directory; /* where it starts: "/p" or "~/p", the account's; NULL or "": its own */
     /* for resource managers that know of such things; NULL or "": not said */
     const char *class_name;
     const char *account;

@@ -57,6 +57,8 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
         JOB_TEXT ("output", 'o', JOB_OUTPUT, "FILE",                                                            \
                   "file of standard output in the job's directory"),                                            \
         JOB_TEXT ("error", 'e', JOB_ERROR, "FILE", "the same for standard error"),                              \
+        JOB_TEXT ("chdir", 0, JOB_CHDIR, "DIR",                                                                 \
+                  "start in this directory of yours at the site: /PATH, ~/PATH"),                               \
         JOB_TEXT ("quote", 0, JOB_QUOTE, "QUOTE",                                                               \
                   "at the rates that nui quote --keep kept: quote.7"),                                          \
         JOB_TEXT ("max-cost", 0, JOB_MAX_COST, "CREDITS",                                                       \
@@ -99,6 +101,9 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
                   "a component fails: cancel the others (default), or continue"),                               \
         JOB_TEXT ("notify", 0, JOB_NOTIFY, "URL",                                                               \
                   "POST it a line of JSON when the job starts, is run again, ends"),                            \
+        JOB_TEXT ("mail", 0, JOB_MAIL, "A,B",                                                                   \
+                  "mail when it: begin, end, fail (ended badly), requeue, all; default end,fail"),              \
+        JOB_TEXT ("mail-to", 0, JOB_MAIL_TO, "ADDRESS", "to whom"),                                             \
         JOB_TEXT ("retry-delay", 0, JOB_RETRY_DELAY, "D",                                                       \
                   "before the first; it doubles each time, up to an hour"),                                     \
         {"req",                                                                                                 \

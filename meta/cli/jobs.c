@@ -27,14 +27,27 @@ static const struct table_column jobs_columns[] = {
     {"exit_code", "EXIT", TABLE_INT, 0},
     {"price_max", "PRICE<=", TABLE_CREDITS, 0},
     {"reason", "REASON", TABLE_TEXT, 0},
-    {"charged", "CHARGED", TABLE_CREDITS, 0}, /* with --cost */
+    /* with --start */
+    {"expected", "EXPECTED", TABLE_TIME, 0},
+    {"earliest", "19OF20FROM", TABLE_TIME, 0},
+    {"latest", "TO", TABLE_TIME, 0},
+    /* with --cost */
+    {"charged", "CHARGED", TABLE_CREDITS, 0},
 };
+enum {
+    JOBS_COLUMNS = sizeof jobs_columns / sizeof *jobs_columns,
+    JOBS_ALWAYS = JOBS_COLUMNS - 4,
+    JOBS_START = 3,
+};
+#define JOBS_EXPECTED "job_id,name,user,state,sites,procs,expected,earliest,latest,reason"
+static const char jobs_waiting[] = "Pending,Queued,Reserved";
 
 struct jobs_args {
-    bool all, ended, totals, elements, cost;
+    bool all, ended, totals, elements, cost, start;
     uint64_t limit;
     struct job_filter filter;
     const char *columns, *sort;
+    struct table_column column[JOBS_COLUMNS]; /* of the table, as long as it is there */
 };
 
 static const struct cli_option jobs_options[] = {
@@ -63,6 +76,8 @@ static const struct cli_option jobs_options[] = {
      offsetof (struct jobs_args, sort)},
     {"elements", 0, CLI_OPT_FLAG, NULL, "each job of an array, and not one line for all of it",
      offsetof (struct jobs_args, elements)},
+    {"start", 0, CLI_OPT_FLAG, NULL, "those that wait, by when each is expected to start",
+     offsetof (struct jobs_args, start)},
     {"cost", 0, CLI_OPT_FLAG, NULL, "what the bank has charged for each, less what it gave back",
      offsetof (struct jobs_args, cost)},
     {"totals", 0, CLI_OPT_FLAG, NULL, "a last line: jobs, processors, processor-hours",
@@ -176,8 +191,19 @@ static int32_t exit_of (const Nui__Meta__V1__JobStatus *s)
     return code;
 }
 
+static void expected_cells (struct table *table, const Nui__Meta__V1__JobStatus *s)
+{
+    const Nui__Common__V1__Forecast *f = grid_forecast_of (s);
+    const int64_t moment[JOBS_START] = {f && f->median_us      ? f->median_us
+                                        : s->start_is_estimate ? s->start_us
+                                                               : 0,
+                                        f ? f->low95_us : 0, f ? f->high95_us : 0};
+    for (int i = 0; i < JOBS_START; i++)
+        table_time (table, moment[i] ? moment[i] : TIME_US_NONE);
+}
+
 static void jobs_row (struct table *table, const Nui__Meta__V1__JobStatus *s, time_us now,
-                      struct cost *costs, bool cost, struct jobs_sum *sum)
+                      struct cost *costs, const struct jobs_args *args, struct jobs_sum *sum)
 {
     struct strbuf sites = STRBUF_INIT, state = STRBUF_INIT;
     uint64_t procs = 0;
@@ -215,9 +241,11 @@ static void jobs_row (struct table *table, const Nui__Meta__V1__JobStatus *s, ti
     table_credits (table, s->price_micro);
     table_text (table, s->reason && *s->reason->text ? s->reason->text : NULL);
     const struct cost *charged = cost_of (costs, s);
-    if (cost && charged)
+    if (args->start)
+        expected_cells (table, s);
+    if (args->cost && charged)
         table_credits (table, charged->net);
-    else if (cost)
+    else if (args->cost)
         table_null (table);
     sum->charged += charged ? charged->net : 0;
     table_end_row (table);
@@ -227,11 +255,14 @@ static void jobs_row (struct table *table, const Nui__Meta__V1__JobStatus *s, ti
     sum->proc_seconds += (int64_t)procs * (elapsed / US_PER_S);
 }
 
-static struct table *jobs_table (const struct jobs_args *args, const struct job_pages *pages,
+static struct table *jobs_table (struct jobs_args *args, const struct job_pages *pages,
                                  struct cost *costs, struct jobs_sum *sum)
 {
-    uint32_t columns = sizeof jobs_columns / sizeof *jobs_columns;
-    struct table *table = table_create (jobs_columns, args->cost ? columns : columns - 1);
+    uint32_t n = JOBS_ALWAYS + (args->start ? JOBS_START : 0);
+    memcpy (args->column, jobs_columns, sizeof args->column);
+    if (args->cost)
+        args->column[n++] = jobs_columns[JOBS_COLUMNS - 1];
+    struct table *table = table_create (args->column, n);
     uint64_t skip = pages->found > args->limit ? pages->found - args->limit : 0;
     time_us now = clock_now_us ();
     for (uint32_t p = pages->count; p-- > 0;)
@@ -240,7 +271,7 @@ static struct table *jobs_table (const struct jobs_args *args, const struct job_
                 if (skip)
                     skip--;
                 else
-                    jobs_row (table, pages->page[p]->jobs[i], now, costs, args->cost, sum);
+                    jobs_row (table, pages->page[p]->jobs[i], now, costs, args, sum);
             }
     return table;
 }
@@ -267,6 +298,8 @@ static int jobs_run (struct cli_context *ctx, int argc, char **argv)
     if (operands.count)
         return cli_usage (argv[0], "'%s' is one too many; nui status explains one job",
                           operands.item[0]);
+    if (args.start && (args.ended || args.filter.state))
+        return cli_usage (argv[0], "--start is of those that wait, whatever their state");
     if (args.filter.user && !args.all)
         return cli_usage (argv[0], "--user is for --all: without it these are your own");
     if (job_filter_check (argv[0], &args.filter) != CLI_OK)
@@ -281,6 +314,13 @@ static int jobs_run (struct cli_context *ctx, int argc, char **argv)
     request.ended =
         args.ended || args.filter.period.from || args.filter.period.to || args.filter.state;
     request.elements = args.elements;
+    if (args.start) {
+        args.filter.state = jobs_waiting;
+        args.sort = args.sort ? args.sort : "expected";
+        args.columns = args.columns ? args.columns
+                       : args.cost  ? JOBS_EXPECTED ",charged"
+                                    : JOBS_EXPECTED;
+    }
     if (job_pages_read (ctx, &request, &args.filter, args.limit, pages, &err) < 0) {
         code = cli_fail (argv[0], &err);
         goto out;
@@ -320,5 +360,6 @@ const struct cli_command jobs_command = {
         "The newest stand last.",
     .options = jobs_options,
     .example = "nui jobs --period 2026-11 --state Failed,Cancelled\n"
+               "nui jobs --start\n"
                "nui jobs --ended --format job_id,elapsed,procs,exit_code --sort -elapsed --totals",
 };

@@ -70,9 +70,7 @@ static const struct table_column status_columns[] = {
     {"expected_without", "No estimate because", TABLE_TEXT, 0},
 };
 
-/* Of a job that waits in a site's queue, as last heard; of a co-allocated one the moment that its sites
- * have promised. NULL: none. */
-static const Nui__Common__V1__Forecast *forecast_of (const Nui__Meta__V1__JobStatus *s)
+const Nui__Common__V1__Forecast *grid_forecast_of (const Nui__Meta__V1__JobStatus *s)
 {
     bool reserved = s->n_components > 1 || s->state == NUI__META__V1__GRID_JOB_STATE__GRID_RESERVED;
     if (reserved && !s->end_us && s->components[0]->job)
@@ -231,7 +229,7 @@ static struct table *status_record (const Nui__Meta__V1__JobStatus *s)
     price_cells (t, s);
     table_int (t, s->attempts);
     table_int (t, s->retries);
-    forecast_cells (t, forecast_of (s));
+    forecast_cells (t, grid_forecast_of (s));
     table_end_row (t);
     return t;
 }

@@ -49,8 +49,12 @@ static int submit_send (struct cli_context *ctx, Nui__Common__V1__Envelope *enve
     struct metas *metas = cli_metas (ctx, err);
     if (metas &&
         metas_call_change (metas, &nui__meta__v1__meta__descriptor, "Submit", &request.base,
-                           GRID_CALL_TIMEOUT_S * US_PER_S, &reply, err) == 0)
-        *id = arena_strdup (arena, ((Nui__Meta__V1__SubmitReply *)reply)->grid_job_id);
+                           GRID_CALL_TIMEOUT_S * US_PER_S, &reply, err) == 0) {
+        const Nui__Meta__V1__SubmitReply *taken = (Nui__Meta__V1__SubmitReply *)reply;
+        if (*taken->note)
+            fprintf (stderr, "nui: note: %s\n", taken->note);
+        *id = arena_strdup (arena, taken->grid_job_id);
+    }
     if (reply)
         protobuf_c_message_free_unpacked (reply, NULL);
     return *id ? 0 : err->code;

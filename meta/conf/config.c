@@ -171,6 +171,21 @@ static int set_allow (void *target, const struct conf_value *value, struct err *
     return 0;
 }
 
+static int set_mail_allow (void *target, const struct conf_value *value, struct err *err)
+{
+    struct metad_config *config = target;
+    for (uint32_t i = 0; i < value->word_count; i++) {
+        const char *domain = value->word[i];
+        if (domain[0] != '@' || !domain[1])
+            return err_set (err, ERR_INVALID, "'%.100s': wanted @DOMAIN, as in @example.org",
+                            domain);
+        if (config->mail_allow_count == CONFIG_ALLOW_MAX)
+            return err_set (err, ERR_LIMIT, "more than %d domains", CONFIG_ALLOW_MAX);
+        config->mail_allow[config->mail_allow_count++] = domain;
+    }
+    return 0;
+}
+
 #define MS INT64_C (1000)
 #define DURATION(key, field, least, most, text)                                                    \
     {                                                                                              \
@@ -207,6 +222,12 @@ static const struct conf_param params[] = {
      .type = CONF_PATH,
      .offset = offsetof (struct metad_config, notify_ca)},
     {.name = "NOTIFICATIONALLOW", .type = CONF_CALL, .set = set_allow},
+    {.name = "MAILSERVER",
+     .type = CONF_STRING,
+     .offset = offsetof (struct metad_config, mail_server)},
+    {.name = "MAILFROM", .type = CONF_STRING, .offset = offsetof (struct metad_config, mail_from)},
+    {.name = "MAILALLOW", .type = CONF_CALL, .set = set_mail_allow},
+    DURATION ("MAILDELAY", mail_delay, 0, 86400 * US_PER_S, "1:00"),
     {.name = "MOVESHARE",
      .type = CONF_INT,
      .offset = offsetof (struct metad_config, move_share),
@@ -272,6 +293,13 @@ static int notify_config_check (struct metad_config *config, struct err *err)
     if (config->notify_url && !is_url (config->notify_url))
         return err_set (err, ERR_INVALID, "NOTIFICATIONURL '%.200s': wanted http:// or https://",
                         config->notify_url);
+    if (config->mail_server && strncmp (config->mail_server, "smtp://", 7) != 0 &&
+        strncmp (config->mail_server, "smtps://", 8) != 0)
+        return err_set (err, ERR_INVALID, "MAILSERVER '%.200s': wanted smtp://HOST or smtps://HOST",
+                        config->mail_server);
+    if (!config->mail_server != !config->mail_from ||
+        (config->mail_from && !strchr (config->mail_from, '@')))
+        return err_set (err, ERR_INVALID, "MAILSERVER and MAILFROM, an address, belong together");
     if (config->notify_ca && access (config->notify_ca, R_OK) != 0)
         return err_set (err, ERR_INVALID, "NOTIFICATIONCA %.200s cannot be read",
                         config->notify_ca);

@@ -63,7 +63,11 @@ struct metad_config {
     struct coalloc_policy policy;
     const char *notify_url; /* hooks.h; NULL: none */
     unsigned notify_events;
-    const char *notify_key, *notify_ca; /* files */
+    const char *notify_key, *notify_ca;       /* files */
+    const char *mail_server, *mail_from;      /* mail.h; NULL: none is sent */
+    const char *mail_allow[CONFIG_ALLOW_MAX]; /* "@example.org": where it may go */
+    uint32_t mail_allow_count;
+    duration_us mail_delay;
     char notify_secret[256];
     size_t notify_secret_len;
     const char *notify_allow[CONFIG_ALLOW_MAX]; /* what users' URLs may begin with */

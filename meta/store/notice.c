@@ -28,11 +28,12 @@ int notice_put (struct metastore *store, const struct notice_row *row, struct er
     /* Not before the others of its URL. */
     struct store_stmt *q = store_stmt (
         db, "INSERT INTO notice (url, key, body, tries, next_us, created_us) VALUES (?1, ?2, ?3, 0,"
-            " coalesce ((SELECT max(next_us) FROM notice WHERE url = ?1), 0), ?4)");
+            " coalesce ((SELECT max(next_us) FROM notice WHERE url = ?1), ?5), ?4)");
     store_bind_text (q, 1, row->url);
     store_bind_uuid (q, 2, &row->key);
     store_bind_text (q, 3, row->body);
     store_bind_int (q, 4, row->created);
+    store_bind_int (q, 5, row->due);
     return store_run (q, err);
 }
 
@@ -85,9 +86,35 @@ int notice_later (struct metastore *store, const struct notice_row *row, time_us
     return store_run (q, err);
 }
 
-int notice_delete (struct metastore *store, uint64_t sequence, struct err *err)
+int notice_together (struct metastore *store, const struct notice_row *first, struct arena *arena,
+                     struct notice_row **rows_out, uint32_t *count_out, struct err *err)
 {
-    struct store_stmt *q = store_stmt (store->store, "DELETE FROM notice WHERE sequence = ?1");
-    store_bind_int (q, 1, (int64_t)sequence);
+    struct store_stmt *q =
+        store_stmt (store->store, "SELECT sequence, body, created_us FROM notice WHERE url = ?1"
+                                  " AND sequence >= ?2 ORDER BY sequence LIMIT ?3");
+    int rc;
+    *rows_out = arena_array (arena, NOTICES_TOGETHER, sizeof **rows_out);
+    *count_out = 0;
+    store_bind_text (q, 1, first->url);
+    store_bind_int (q, 2, (int64_t)first->sequence);
+    store_bind_int (q, 3, NOTICES_TOGETHER);
+    while ((rc = store_step (q, err)) > 0)
+        (*rows_out)[(*count_out)++] =
+            (struct notice_row){.sequence = (uint64_t)store_col_int (q, 0),
+                                .url = first->url,
+                                .body = arena_strdup (arena, store_col_text (q, 1)),
+                                .created = store_col_int (q, 2)};
+    store_reset (q);
+    return rc < 0 ? rc : 0;
+}
+
+int notice_delete (struct metastore *store, const struct notice_row *row, uint64_t upto,
+                   struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->store, "DELETE FROM notice WHERE url = ?1 AND sequence BETWEEN ?2 AND ?3");
+    store_bind_text (q, 1, row->url);
+    store_bind_int (q, 2, (int64_t)row->sequence);
+    store_bind_int (q, 3, (int64_t)upto);
     return store_run (q, err);
 }

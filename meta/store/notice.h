@@ -14,7 +14,9 @@ struct notice_row {
     const char *body;
     uint32_t tries;
     time_us created;
+    time_us due; /* of notice_put: not before; 0: at once */
 };
+enum { NOTICES_TOGETHER = 500 };
 
 /* ERR_LIMIT: NOTICES_MAX wait. */
 int notice_put (struct metastore *store, const struct notice_row *row, struct err *err);
@@ -22,11 +24,16 @@ int notice_put (struct metastore *store, const struct notice_row *row, struct er
  * arena. */
 int notice_due (struct metastore *store, time_us now, const char *const *not_these, uint32_t count,
                 struct arena *arena, struct notice_row *out, struct err *err);
+/* That one and those of its URL that came after it, at most NOTICES_TOGETHER; in the arena. */
+int notice_together (struct metastore *store, const struct notice_row *first, struct arena *arena,
+                     struct notice_row **rows_out, uint32_t *count_out, struct err *err);
 /* When the next is due; TIME_US_NONE: none waits. */
 int notice_next (struct metastore *store, time_us *out, struct err *err);
 /* It was not taken: this one counts, and all of its URL wait until then. */
 int notice_later (struct metastore *store, const struct notice_row *row, time_us until,
                   struct err *err);
-int notice_delete (struct metastore *store, uint64_t sequence, struct err *err);
+/* It, and those of its URL from it up to another. */
+int notice_delete (struct metastore *store, const struct notice_row *row, uint64_t upto,
+                   struct err *err);
 
 #endif

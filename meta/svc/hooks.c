@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "meta/store/notice.h"
+#include "meta/svc/mail.h"
 #include "meta/job/sites.h"
 #include "proto/base/clock.h"
 #include "proto/notify/webhook.h"
@@ -22,6 +23,7 @@ struct sender {
     struct hooks *hooks;
     struct webhook *hook;
     struct notice_row row; /* texts owned by arena */
+    uint64_t upto;         /* of a mail: the last that is in it */
     struct arena *arena;   /* NULL: idle */
 };
 
@@ -36,6 +38,10 @@ int hooks_check (const struct metad *metad, const JobMessage *job, struct err *e
     const struct metad_config *config = metad->config;
     if (!job->notify_url[0])
         return 0;
+    if (mailaddress_is (job->notify_url)) {
+        int rc = mail_check (config, job->notify_url, err);
+        return rc == ERR_DENIED && mail_perhaps (job->notify_url) ? 0 : rc;
+    }
     for (uint32_t i = 0; i < config->notify_allow_count; i++)
         if (strncmp (job->notify_url, config->notify_allow[i], strlen (config->notify_allow[i])) ==
             0)
@@ -43,6 +49,13 @@ int hooks_check (const struct metad *metad, const JobMessage *job, struct err *e
     return err_set (err, ERR_DENIED,
                     "this grid sends no notifications to %.100s (NOTIFICATIONALLOW)",
                     job->notify_url);
+}
+
+const char *hooks_note (const struct metad *metad, const JobMessage *job, struct err *err)
+{
+    return mailaddress_is (job->notify_url) && mail_check (metad->config, job->notify_url, err)
+               ? err->text
+               : "";
 }
 
 /* ---- writing */
@@ -57,6 +70,12 @@ static void wake_in (struct hooks *n, duration_us delay)
 static int put (struct metad *metad, const char *url, json_t *doc, struct err *err)
 {
     struct notice_row row = {.url = url, .created = clock_now_us ()};
+    char address[MAIL_ADDRESS_MAX + sizeof "mailto:"] = "mailto:";
+    if (mailaddress_is (url)) { /* what happens until then goes in one mail */
+        row.due = row.created + metad->config->mail_delay;
+        mailaddress_read (url, address + strlen (address));
+        row.url = address;
+    }
     char key[QUANTITY_TEXT_MAX], moment[QUANTITY_TEXT_MAX];
     uuid_make (&row.key);
     char *body = NULL;
@@ -122,7 +141,7 @@ static int tell_job (struct gridjob *job, unsigned bit, const char *event,
     const char *reason = part ? files_failure (part->info) : job->reason.text;
     int rc = 0;
     for (int i = 0; i < 2 && rc == 0; i++) {
-        if (!url[i])
+        if (!url[i] || (mailaddress_is (url[i]) && !mail_wants (url[i], job, bit, part != NULL)))
             continue;
         json_t *doc = json_pack ("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:o}", "event", event, "job",
                                  job->id, "name", job->job->name, "user", job->submitter, "state",
@@ -211,7 +230,7 @@ static void on_outcome (void *arg, enum webhook_outcome outcome, const char *tex
                    "url=%s tries=%u why=%s", s->row.url, s->row.tries + 1,
                    log_quote (text, quoted, sizeof quoted));
     duration_us again = US_PER_S << (s->row.tries < 12 ? s->row.tries : 12);
-    int rc = over ? notice_delete (metad->store, s->row.sequence, &err)
+    int rc = over ? notice_delete (metad->store, &s->row, s->upto, &err)
                   : notice_later (metad->store, &s->row,
                                   now + (again < AGAIN_MAX ? again : AGAIN_MAX), &err);
     if (rc) /* it is told once more */
@@ -219,6 +238,26 @@ static void on_outcome (void *arg, enum webhook_outcome outcome, const char *tex
                    log_quote (err.text, quoted, sizeof quoted));
     idle (s);
     wake_in (s->hooks, rc ? LOOK_EVERY : 0);
+}
+
+/* All that waits for that address. */
+static int mail_message (struct sender *s, struct webhook_message *message, struct err *err)
+{
+    struct metad *metad = s->hooks->metad;
+    struct notice_row *rows;
+    char *address = arena_alloc (s->arena, MAIL_ADDRESS_MAX + 1);
+    uint32_t count;
+    int rc = notice_together (metad->store, &s->row, s->arena, &rows, &count, err);
+    if (rc != 0 || count == 0)
+        return rc;
+    mailaddress_read (s->row.url, address);
+    s->upto = rows[count - 1].sequence;
+    message->url = metad->config->mail_server ? metad->config->mail_server : "smtp://localhost";
+    message->from = metad->config->mail_from ? metad->config->mail_from : "nui@localhost";
+    message->to = address;
+    message->body = mail_text (metad, address, message->key, rows, count, s->arena);
+    message->len = strlen (message->body);
+    return 0;
 }
 
 static bool notice_send (struct sender *s, struct err *err)
@@ -232,6 +271,9 @@ static bool notice_send (struct sender *s, struct err *err)
                                       .ca = config->notify_ca,
                                       .body = s->row.body,
                                       .len = strlen (s->row.body)};
+    s->upto = s->row.sequence;
+    if (mailaddress_is (s->row.url) && mail_message (s, &message, err) != 0)
+        return false;
     if (config->notify_secret_len && config->notify_url &&
         strcmp (s->row.url, config->notify_url) == 0)
         message.signature = webhook_sign (config->notify_secret, config->notify_secret_len,

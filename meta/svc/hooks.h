@@ -12,6 +12,8 @@
 extern const struct metad_part hooks_part;
 /* Whether users may name this URL (NOTIFICATIONALLOW). */
 int hooks_check (const struct metad *metad, const JobMessage *job, struct err *err);
+/* What its user is told of mail that a job may go without: "" or a sentence, in *err. */
+const char *hooks_note (const struct metad *metad, const JobMessage *job, struct err *err);
 /* In the transaction that saves the job: the files of a component that has ended are where they were to go, or could not be taken
  * there. */
 int hooks_files (struct gridjob *job, uint32_t part, struct err *err);

@@ -160,7 +160,9 @@ static void survey_ask (struct asking *asking, void (*done) (void *arg, struct s
 static void submit_answer (struct asking *asking, const char *id)
 {
     Nui__Meta__V1__SubmitReply reply = NUI__META__V1__SUBMIT_REPLY__INIT;
+    struct err err;
     reply.grid_job_id = (char *)(uintptr_t)id;
+    reply.note = (char *)(uintptr_t)hooks_note (asking->metad, asking->job, &err);
     rpccall_reply (asking->call, &reply.base);
     asking_free (asking);
 }

@@ -46,8 +46,10 @@ int directives_gres (struct directives *d, const char *name, const char *key, co
                      struct err *err);
 /* "afterok:alpha.3:alpha.4,afterany:alpha.5". ERR_INVALID: a kind that is not known here. */
 int directives_depend (struct directives *d, const char *name, char *value, struct err *err);
-/* The job's own directory is what it starts in: "." is the same, all else is refused. */
+/* The job's own directory is what it starts in: "." is the same; a path at the site is --chdir's. */
 int directives_directory (struct directives *d, const char *name, char *value, struct err *err);
+/* Events of --mail, or an address: the command line's come first; said by a directive alone, they refuse no job. */
+int directives_mail (struct directives *d, const char *key, const char *value, struct err *err);
 void directives_note (const struct directives *d, const char *name, const char *text);
 
 #endif

@@ -425,7 +425,33 @@ static int take_attribute (struct directives *d, const char *name, char *value, 
                                                      : "");
 }
 
-#define NO_MAIL "no mail is sent; nui submit --wait and --notify tell how it ended"
+/* "abe", "n": aborted, begun, ended. */
+static int take_mail (struct directives *d, const char *name, char *value, struct err *err)
+{
+    static const char letters[] = "abefpnj";
+    static const char *const ours[] = {"fail", "begin", "end", "fail", "", "", ""};
+    const char *list = "";
+    (void)name;
+    for (const char *at, *s = value; *s; s++) {
+        if (!(at = strchr (letters, *s)))
+            return err_set (err, ERR_INVALID, "'%s' is not some of a, b, e, or n", value);
+        if (*ours[at - letters])
+            list =
+                arena_printf (d->spec->arena, "%s%s%s", list, *list ? "," : "", ours[at - letters]);
+    }
+    return *list ? directives_mail (d, "mail", list, err) : 0;
+}
+
+/* "me@here.example,she@there.example" */
+static int take_mail_user (struct directives *d, const char *name, char *value, struct err *err)
+{
+    char *more = strchr (value, ',');
+    if (more) {
+        *more = '\0';
+        directives_note (d, name, "mail goes to the first address only");
+    }
+    return directives_mail (d, "mail-to", value, err);
+}
 
 const struct directive directives_pbs[] = {
     {'A', NULL, .key = "account"},
@@ -442,8 +468,8 @@ const struct directive directives_pbs[] = {
     {'j', NULL, .fn = take_join},
     {'k', NULL, .noted = "both streams are files in the job's directory from the first line on"},
     {'l', NULL, .fn = directives_pbs_resources},
-    {'M', NULL, .noted = NO_MAIL},
-    {'m', NULL, .noted = NO_MAIL},
+    {'M', NULL, .fn = take_mail_user},
+    {'m', NULL, .fn = take_mail},
     {'N', NULL, .key = "name"},
     {'n', NULL, NO_VALUE, .fn = take_whole_nodes},
     {'o', NULL, .key = "output"},

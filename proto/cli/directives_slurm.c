@@ -177,9 +177,49 @@ static int take_invalid_depend (struct directives *d, const char *name, char *va
                           "a job whose dependency can never be fulfilled ends with that reason");
 }
 
+/* "BEGIN,END,FAIL": what has no like here is told at the end, or is the metascheduler's own affair. */
+static int take_mail (struct directives *d, const char *name, char *value, struct err *err)
+{
+    static const struct {
+        const char *word, *ours;
+    } words[] = {{"NONE", ""},
+                 {"BEGIN", "begin"},
+                 {"END", "end"},
+                 {"FAIL", "fail"},
+                 {"REQUEUE", "requeue"},
+                 {"ALL", "all"},
+                 {"INVALID_DEPEND", "fail"},
+                 {"STAGE_OUT", "end"},
+                 {"TIME_LIMIT", "fail"},
+                 {"TIME_LIMIT_90", ""},
+                 {"TIME_LIMIT_80", ""},
+                 {"TIME_LIMIT_50", ""},
+                 {"ARRAY_TASKS", ""}};
+    enum { WORDS = sizeof words / sizeof *words };
+    const char *list = "";
+    for (char *rest = value; rest;) {
+        const char *one = strsep (&rest, ",");
+        size_t i = 0;
+        while (i < WORDS && strcasecmp (words[i].word, one) != 0)
+            i++;
+        if (i == WORDS)
+            return err_set (err, ERR_INVALID, "'%s' is no kind of mail", one);
+        if (strncmp (words[i].word, "TIME_LIMIT_", 11) == 0)
+            directives_note (d, name, "no mail comes before the time limit");
+        if (*words[i].ours)
+            list = arena_printf (d->spec->arena, "%s%s%s", list, *list ? "," : "", words[i].ours);
+    }
+    return *list ? directives_mail (d, "mail", list, err) : 0;
+}
+
+static int take_mail_user (struct directives *d, const char *name, char *value, struct err *err)
+{
+    (void)name;
+    return directives_mail (d, "mail-to", value, err);
+}
+
 #define LAYOUT "how tasks lie on a node's sockets and cores is the site's affair"
 #define TUNING "there is no such knob here: it runs without"
-#define NO_MAIL "no mail is sent; nui submit --wait and --notify tell how it ended"
 #define NO_PART "the job would get other nodes than it asks for: that cannot be said here"
 
 const struct directive directives_slurm[] = {
@@ -232,8 +272,8 @@ const struct directive directives_slurm[] = {
     {'J', "job-name", .key = "name"},
     {0, "kill-on-invalid-dep", .fn = take_invalid_depend},
     {'L', "licenses", .key = "licence"},
-    {0, "mail-type", .noted = NO_MAIL},
-    {0, "mail-user", .noted = NO_MAIL},
+    {0, "mail-type", .fn = take_mail},
+    {0, "mail-user", .fn = take_mail_user},
     {0, "mcs-label", .refused = "there are no such labels here"},
     {0, "mem", .fn = take_memory},
     {0, "mem-bind", .noted = LAYOUT},

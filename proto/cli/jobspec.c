@@ -2,6 +2,7 @@
  * the message of them. joboptions calls it. A script is only read for its directives, never run,
  * and what is unknown or malformed is refused rather than passed over. */
 #include "proto/cli/jobspec_i.h"
+#include "proto/job/mailaddress.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -143,6 +144,14 @@ SETTER (set_file)
         return err_set (err, ERR_INVALID,
                         "--%s: '%s' must be a name inside the job's directory at the site",
                         key->name, value);
+    return set_text (spec, slot, key, value, err);
+}
+
+SETTER (set_directory)
+{
+    if (*value != '/' && strcmp (value, "~") != 0 && strncmp (value, "~/", 2) != 0)
+        return err_set (err, ERR_INVALID,
+                        "--chdir: '%s': wanted a path at the site: /PATH or ~/PATH", value);
     return set_text (spec, slot, key, value, err);
 }
 
@@ -387,6 +396,16 @@ SETTER (set_notify)
     return set_text (spec, slot, key, value, err);
 }
 
+SETTER (set_mail)
+{
+    char *copy = arena_strdup (spec->arena, value), *rest = copy;
+    for (char *word; (word = strsep (&rest, ","));)
+        if (!(mailaddress_event (word) & MAIL_ALL))
+            return err_set (err, ERR_INVALID,
+                            "--mail: '%s' is none of begin, end, fail, requeue, all", word);
+    return set_text (spec, slot, key, value, err);
+}
+
 SETTER (set_cost)
 {
     (void)spec, (void)key;
@@ -457,6 +476,7 @@ static const struct key part_keys[] = {
     {"class", set_name, PART (class)},
     {"output", set_file, PART (output)},
     {"error", set_file, PART (error)},
+    {"chdir", set_directory, PART (directory)},
     {"script", set_text, PART (script_path)},
     {0},
 };
@@ -482,6 +502,8 @@ static const struct key job_keys[] = {
     {"on-site-loss", set_word, JOB (on_site_loss), .word = {"report", "resubmit"}},
     {"on-failure", set_word, JOB (on_failure), .word = {"cancel", "continue"}},
     {"notify", set_notify, JOB (notify)},
+    {"mail", set_mail, JOB (mail)},
+    {"mail-to", set_text, JOB (mail_to)},
     {"component", set_component},
     {"offset", refuse_offset},
     {0},

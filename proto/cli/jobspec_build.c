@@ -7,6 +7,7 @@
 #include "proto/cli/inputs.h"
 #include "proto/cli/stageoption.h"
 #include "proto/job/jobcheck.h"
+#include "proto/job/mailaddress.h"
 #include "proto/job/element.h"
 
 #define RETRY_DELAY_US (10 * US_PER_S)
@@ -364,6 +365,7 @@ static Nui__Common__V1__Component *component_build (struct jobspec *spec, const 
     c->class_ = pick_text (part->class, d->class);
     c->stdout_name = pick_text (part->output, d->output);
     c->stderr_name = pick_text (part->error, d->error);
+    c->directory = pick_text (part->directory, d->directory);
     if (env_build (spec, part, c, err) < 0 || stage_build (spec, part, c, err) < 0 ||
         script_build (spec, part, script_optional, c, err) < 0)
         return NULL;
@@ -435,6 +437,22 @@ static int retry_build (struct jobspec *spec, Nui__Common__V1__Job *job, struct 
     return spec->retry_on ? codes_build (spec, job->retry, err) : 0;
 }
 
+/* Mail is a notification whose URL is the address: mailto:alice@example.org?on=end,fail. */
+static int mail_build (struct jobspec *spec, Nui__Common__V1__Job *job, struct err *err)
+{
+    job->notify_url = pick_text (spec->notify, NULL);
+    if (!spec->mail && !spec->mail_to)
+        return 0;
+    if (spec->notify)
+        return err_set (err, ERR_INVALID, "--mail and --notify: a job is told of in one way");
+    if (!spec->mail_to)
+        return err_set (err, ERR_INVALID, "--mail: to whom? --mail-to ADDRESS");
+    job->notify_url =
+        arena_printf (spec->arena, "mailto:%s?on=%s%s", spec->mail_to,
+                      spec->mail ? spec->mail : "end,fail", spec->mail_perhaps ? ",perhaps" : "");
+    return mailaddress_check (job->notify_url, err);
+}
+
 static void flags_build (struct jobspec *spec, Nui__Common__V1__Job *job)
 {
     char *text = arena_strdup (spec->arena, spec->flags ? spec->flags : ""), *rest = NULL;
@@ -460,7 +478,8 @@ int jobspec_build (struct jobspec *spec, bool script_optional, Nui__Common__V1__
     job->quote_id = pick_text (spec->quote, NULL);
     job->on_site_loss = pick_text (spec->on_site_loss, NULL);
     job->on_failure = pick_text (spec->on_failure, NULL);
-    job->notify_url = pick_text (spec->notify, NULL);
+    if (mail_build (spec, job, err) < 0)
+        return err->code;
     if (job->not_after_us &&
         (job->not_after_us < spec->now || job->not_after_us < job->not_before_us))
         return err_set (err, ERR_INVALID, "--start-by is in the past or before --after");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "proto/cli/directives_i.h"
+#include "proto/job/mailaddress.h"
 
 enum dialect { DIALECT_NUI, DIALECT_SLURM, DIALECT_PBS, DIALECT_MSUB, DIALECTS };
 
@@ -87,15 +88,46 @@ int directives_depend (struct directives *d, const char *name, char *value, stru
     return jobspec_set (d->spec, "depend", value, err);
 }
 
+int directives_mail (struct directives *d, const char *key, const char *value, struct err *err)
+{
+    d->spec->mail_perhaps = d->spec->mail_perhaps || !d->spec->mail;
+    return jobspec_set (d->spec, key, value, err);
+}
+
+/* Mail is a comfort: a job that asks for some that cannot be sent runs without. */
+static void directives_mail_finish (struct directives *d)
+{
+    struct jobspec *spec = d->spec;
+    const char *url;
+    struct err err;
+    if (!spec->mail_perhaps)
+        return;
+    url = spec->mail && spec->mail_to && !spec->notify
+              ? arena_printf (spec->arena, "mailto:%s?on=%s", spec->mail_to, spec->mail)
+              : NULL;
+    if (url && mailaddress_check (url, &err) == 0)
+        return;
+    if (spec->mail)
+        directives_note (d, "mail",
+                         url ? err.text
+                         : spec->notify
+                             ? "--notify tells how it fares, and no mail"
+                             : "no mail is sent: the script does not say to which address");
+    spec->mail = spec->mail_to = NULL;
+}
+
 int directives_directory (struct directives *d, const char *name, char *value, struct err *err)
 {
-    (void)d, (void)name;
-    return strcmp (value, ".") == 0 || strcmp (value, "./") == 0
-               ? 0
-               : err_set (err, ERR_INVALID,
-                          "a job starts in a directory of its own at its site, not in %s: take the "
-                          "line away, and bring the files that it needs by --stage-in",
-                          value);
+    (void)name;
+    if (strcmp (value, ".") == 0 || strcmp (value, "./") == 0)
+        return 0;
+    if (*value == '/' || *value == '~')
+        return jobspec_set (d->spec, "chdir", value, err);
+    return err_set (err, ERR_INVALID,
+                    "%s is a directory of the machine where the job is submitted: say a path at "
+                    "the site, /PATH or ~/PATH, or take the line away and bring the files that it "
+                    "needs by --input",
+                    value);
 }
 
 /* Next word of a directive, quotes removed; NULL at the end or at a comment. */
@@ -220,6 +252,7 @@ static int directives_of (struct directives *d, enum dialect dialect, const char
     if (*count_out == 0 || dialect == DIALECT_NUI)
         return 0;
     name_after_script (d->spec);
+    directives_mail_finish (d);
     return dialect == DIALECT_SLURM ? directives_slurm_finish (d, err)
                                     : directives_pbs_finish (d, err);
 }

@@ -28,7 +28,7 @@ struct part {
     struct part *req[REQS_MORE]; /* further reqs, each with what a req may have */
     uint32_t req_count;
     const char *qos, *class, *output, *error, *nodeset, *hosts, *exclude, *node_access, *trl,
-        *reservation;
+        *reservation, *directory;
     const char *script_path;
 };
 
@@ -41,9 +41,10 @@ struct jobspec {
     const char *depend, *flags, *prefer, *quote; /* as given */
     const char *interpreter; /* runs the script, whatever its first line says; NULL: as it says */
     bool held, walltime_optional, env_all;
+    bool mail_perhaps;     /* a directive has asked for it: a job is not refused for want of mail */
     credit_micro cost_max; /* -1: not said; 0: none is wanted */
     int64_t retries, retry_delay_us;
-    const char *retry_on, *on_site_loss, *on_failure, *notify;
+    const char *retry_on, *on_site_loss, *on_failure, *notify, *mail, *mail_to;
     struct part defaults;
     struct part component[JOBSPEC_COMPONENTS_MAX];
     uint32_t component_count;

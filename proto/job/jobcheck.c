@@ -3,6 +3,7 @@
  * words. Pure, over protobuf messages; what a site has or a policy allows is not looked at here. */
 #include "proto/job/jobcheck.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "proto/rpc/envelope.h"
@@ -64,6 +65,20 @@ static int jobcheck_req (const Nui__Common__V1__Component *c, const Nui__Common_
     return 0;
 }
 
+/* "", "/p", "~", "~/p": the site finds out whether its user's account has it there. */
+static int directory_check (const char *directory, struct err *err)
+{
+    bool fits = strlen (directory) <= JOB_DIRECTORY_MAX;
+    for (const char *p = directory; fits && *p; p++)
+        fits = !iscntrl ((unsigned char)*p);
+    if (!fits || (*directory && *directory != '/' && strcmp (directory, "~") != 0 &&
+                  strncmp (directory, "~/", 2) != 0))
+        return err_set (err, ERR_INVALID,
+                        "directory '%.60s': wanted /PATH or ~/PATH, at most %d characters",
+                        directory, JOB_DIRECTORY_MAX);
+    return 0;
+}
+
 int jobcheck_component (const Nui__Common__V1__Component *c, bool walltime_wanted, struct err *err)
 {
     if (name_check ("component", c->name, err))
@@ -91,6 +106,8 @@ int jobcheck_component (const Nui__Common__V1__Component *c, bool walltime_wante
     if (c->script.len > JOB_SCRIPT_MAX)
         return err_set (err, ERR_INVALID, "component %s: a script of %zu bytes, allowed are %d",
                         c->name, c->script.len, JOB_SCRIPT_MAX);
+    if (directory_check (c->directory, err) != 0)
+        return err_prefix (err, "component %s", c->name);
     if (c->n_args > JOB_ARGS_MAX || c->n_env > JOB_ARGS_MAX || c->n_sites > JOB_SITES_MAX)
         return err_set (err, ERR_LIMIT, "component %s: more than %d arguments, variables or sites",
                         c->name, JOB_ARGS_MAX);

@@ -14,6 +14,7 @@ enum {
     JOB_TASKS_MAX = 10000000,
     JOB_SITES_MAX = 1000,
     JOB_ARGS_MAX = 4096,
+    JOB_DIRECTORY_MAX = 1000,
     JOB_SCRIPT_MAX = 1 << 20,
 };
 

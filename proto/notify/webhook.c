@@ -14,10 +14,11 @@
 
 struct webhook {
     struct curl_loop *loop;
-    struct event *finish; /* tells from the loop what came of it */
-    CURL *easy;           /* NULL: nothing is under way */
-    struct curl_slist *headers;
+    struct event *finish;            /* tells from the loop what came of it */
+    CURL *easy;                      /* NULL: nothing is under way */
+    struct curl_slist *headers, *to; /* to: of a mail */
     char *body;
+    size_t len, sent;
     char error[CURL_ERROR_SIZE];
     webhook_fn fn;
     void *arg;
@@ -41,9 +42,10 @@ static void drop (struct webhook *h)
         curl_easy_cleanup (h->easy);
     }
     curl_slist_free_all (h->headers);
+    curl_slist_free_all (h->to);
     free (h->body);
     h->easy = NULL;
-    h->headers = NULL;
+    h->headers = h->to = NULL;
     h->body = NULL;
 }
 
@@ -52,12 +54,12 @@ static void judge (struct webhook *h, CURLcode code)
     long status = 0;
     curl_easy_getinfo (h->easy, CURLINFO_RESPONSE_CODE, &status);
     if (code != CURLE_OK) {
-        h->outcome = WEBHOOK_SILENT;
+        h->outcome = h->to && status >= 500 ? WEBHOOK_REFUSED : WEBHOOK_SILENT;
         text_printf (h->text, sizeof h->text, "%s",
                      *h->error ? h->error : curl_easy_strerror (code));
         return;
     }
-    h->outcome = status >= 200 && status < 300                     ? WEBHOOK_TAKEN
+    h->outcome = h->to || (status >= 200 && status < 300)          ? WEBHOOK_TAKEN
                  : status >= 500 || status == 408 || status == 429 ? WEBHOOK_SILENT
                                                                    : WEBHOOK_REFUSED;
     snprintf (h->text, sizeof h->text, "it answered HTTP %ld", status);
@@ -107,6 +109,34 @@ static int header_add (struct webhook *h, const char *name, const char *value)
     return grown ? 0 : ERR_NOMEM;
 }
 
+static size_t mail_read (char *buffer, size_t size, size_t count, void *self)
+{
+    struct webhook *h = self;
+    size_t left = h->len - h->sent, n = size * count < left ? size * count : left;
+    memcpy (buffer, h->body + h->sent, n);
+    h->sent += n;
+    return n;
+}
+
+static void post_options (struct webhook *h, const struct webhook_message *m)
+{
+    curl_easy_setopt (h->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt (h->easy, CURLOPT_POSTFIELDS, h->body);
+    curl_easy_setopt (h->easy, CURLOPT_POSTFIELDSIZE, (long)m->len);
+    curl_easy_setopt (h->easy, CURLOPT_HTTPHEADER, h->headers);
+    curl_easy_setopt (h->easy, CURLOPT_USERAGENT, m->agent);
+}
+
+static void mail_options (struct webhook *h, const struct webhook_message *m)
+{
+    curl_easy_setopt (h->easy, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
+    curl_easy_setopt (h->easy, CURLOPT_MAIL_FROM, m->from);
+    curl_easy_setopt (h->easy, CURLOPT_MAIL_RCPT, h->to);
+    curl_easy_setopt (h->easy, CURLOPT_UPLOAD, 1L);
+    curl_easy_setopt (h->easy, CURLOPT_READFUNCTION, mail_read);
+    curl_easy_setopt (h->easy, CURLOPT_READDATA, h);
+}
+
 int webhook_post (struct webhook *h, const struct webhook_message *m, duration_us limit,
                   webhook_fn fn, void *arg, struct err *err)
 {
@@ -114,7 +144,10 @@ int webhook_post (struct webhook *h, const struct webhook_message *m, duration_u
         return err_set (err, ERR_EXISTS, "a notification is under way");
     h->easy = curl_easy_init ();
     h->body = malloc (m->len + 1);
-    if (!h->easy || !h->body || header_add (h, "Content-Type", "application/json") ||
+    if (m->to)
+        h->to = curl_slist_append (NULL, m->to);
+    if (!h->easy || !h->body || !h->to != !m->to ||
+        header_add (h, "Content-Type", "application/json") ||
         header_add (h, "Idempotency-Key", m->key) ||
         (m->signature && header_add (h, "Nui-Signature", m->signature))) {
         drop (h);
@@ -124,16 +157,17 @@ int webhook_post (struct webhook *h, const struct webhook_message *m, duration_u
     *h->error = 0;
     h->fn = fn;
     h->arg = arg;
+    h->len = m->len;
+    h->sent = 0;
     curl_easy_setopt (h->easy, CURLOPT_URL, m->url);
-    curl_easy_setopt (h->easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt (h->easy, CURLOPT_POSTFIELDS, h->body);
-    curl_easy_setopt (h->easy, CURLOPT_POSTFIELDSIZE, (long)m->len);
-    curl_easy_setopt (h->easy, CURLOPT_HTTPHEADER, h->headers);
+    if (m->to)
+        mail_options (h, m);
+    else
+        post_options (h, m);
     curl_easy_setopt (h->easy, CURLOPT_WRITEFUNCTION, swallow);
     curl_easy_setopt (h->easy, CURLOPT_ERRORBUFFER, h->error);
     curl_easy_setopt (h->easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt (h->easy, CURLOPT_TIMEOUT_MS, (long)(limit / 1000));
-    curl_easy_setopt (h->easy, CURLOPT_USERAGENT, m->agent);
     if (m->ca)
         curl_easy_setopt (h->easy, CURLOPT_CAINFO, m->ca);
     int rc = curl_loop_add (h->loop, h->easy, err);

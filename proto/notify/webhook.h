@@ -1,4 +1,4 @@
-/* webhook: POSTs a JSON document to a URL, over libcurl in the loop.
+/* webhook: POSTs a JSON document to a URL, or hands a mail to an SMTP server, over libcurl in the loop.
  *
  * One at a time; never blocks (names are looked up by a thread of libcurl's). Redirects are not
  * followed: what the URL was allowed for is that URL. One loop, one thread. */
@@ -12,8 +12,8 @@
 
 enum webhook_outcome {
     WEBHOOK_TAKEN,   /* 2xx */
-    WEBHOOK_REFUSED, /* it will not be taken: 3xx, 4xx but 408 and 429 */
-    WEBHOOK_SILENT,  /* no connection, no answer in time, 408, 429, 5xx: worth another try */
+    WEBHOOK_REFUSED, /* it will not be taken: 3xx, 4xx but 408 and 429; of SMTP 5xx */
+    WEBHOOK_SILENT, /* no connection, no answer in time, 408, 429, 5xx; of SMTP 4xx: worth another try */
 };
 
 /* text: a sentence for what is not TAKEN. From the loop, never from inside a call. */
@@ -22,7 +22,8 @@ typedef void (*webhook_fn) (void *arg, enum webhook_outcome outcome, const char 
 struct webhook;
 
 struct webhook_message {
-    const char *url;
+    const char *url;       /* http, https; of a mail smtp or smtps: the server */
+    const char *from, *to; /* of a mail, whose body has its headers; NULL: it is none */
     const char *key;       /* sent as Idempotency-Key */
     const char *agent;     /* as User-Agent */
     const char *signature; /* as Nui-Signature; NULL: none */

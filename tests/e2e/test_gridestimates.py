@@ -170,6 +170,14 @@ class Estimates(GridCase):
         self.assertIsNone(held["expected_median"])
         self.assertIn("not before its release", held["expected_without"])
 
+        # all that wait, in the order in which they are expected to start: what nobody knows is last
+        rows = self.grid.json("alice", "jobs", "--start")
+        self.assertEqual([r["job_id"] for r in rows], [second, both, third])
+        self.assertEqual([r["expected"] for r in rows], [self.job(i)["expected_median"] for i in (second, both)] + [None])
+        self.assertLess(moment(rows[0]["earliest"]), moment(rows[0]["latest"]))
+        self.assertNotIn("price_max", rows[0])
+        self.nui("alice", "jobs", "--start", "--ended", code=2)
+
         # it starts: both its answers are scored, and the grid sees that
         before = self.records()["beta", "[ALL]"]["scored"]
         for ident in (both, third, running["beta"], running["alpha"]):

@@ -195,6 +195,13 @@ class Life(Site):
         ident = self.msub(path)
         self.wait_logged("job_ended", f"job={ident} ", "how=mistake")
         self.assertIn("/bin/bsah, which does not exist here", self.ok(self.alpha, "checkjob", ident))
+        path.write_text("#!/bin/sh\npwd\nexit 7\n")
+        ident = self.msub("--chdir", "/nowhere", path)
+        self.wait_logged("job_ended", f"job={ident} ", "how=mistake")
+        self.assertIn("(--chdir) does not exist at this site", self.ok(self.alpha, "checkjob", ident))
+        ident = self.msub("--chdir", "/usr/share", path)
+        self.wait_logged("job_ended", f"job={ident} ", "exit_code=7")
+        self.assertEqual((self.alpha.dir / "jobs" / ident / "work/stdout").read_text(), "/usr/share\n")
 
     def test_started_by_somebody_else(self):
         with self.alpha.process.halted():

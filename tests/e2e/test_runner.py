@@ -99,9 +99,11 @@ class Runner(GridCase):
     def test_a_mistake_ends_the_wait(self):
         """Who waits for a job that fails at once by its own fault hears why, with a failure's code, and pays nothing."""
         before = len(self.statement()["lines"])
-        done = self.nui("alice", "submit", "--wait", "-A", "phys", "-n", 1, "-t", 60, "--site", "alpha",
-                        self.write("bsah.sh", "#!/bin/bsah\necho\n"), code=1)
-        self.assertIn("names /bin/bsah, which does not exist here", done.stdout + done.stderr)
+        for text, options, why in (("#!/bin/bsah\necho\n", (), "names /bin/bsah, which does not exist here"),
+                                   ("#!/bin/sh\necho\n", ("--chdir", "/nowhere"), "/nowhere, does not exist at this site")):
+            done = self.nui("alice", "submit", "--wait", "-A", "phys", "-n", 1, "-t", 60, "--site", "alpha", *options,
+                            self.write("bsah.sh", text), code=1)
+            self.assertIn(why, done.stdout + done.stderr)
         self.settled()
         self.assertEqual(len([l for l in self.statement()["lines"][before:] if l["posted"] < 0]), 0)
 

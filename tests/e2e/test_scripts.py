@@ -187,9 +187,36 @@ class Scripts(SiteCase):
         idents = self.submit("pro", PRO)
         self.assertEqual([(self.ran(i) / "stdout").read_text() for i in idents], ["1 2 2 2\n", "2 2 2 2\n"])
 
+    def test_a_directory_that_its_user_has_there(self):
+        """It starts there, as its account; what it prints and was brought stays in the job's own, which it knows."""
+        home = self.shared / "it's a project"
+        home.mkdir()
+        shutil.chown(home, self.account)
+        for name, head in (("chdir", f'#SBATCH -t 5 --chdir="{home}"'), ("pbs-d", f'#PBS -l walltime=5 -d "{home}"')):
+            ident, = self.submit(name, f"#!/bin/bash\n{head}\npwd; cd ${{SLURM_SUBMIT_DIR:-$PBS_O_WORKDIR}}x 2>/dev/null\n"
+                                       f'pwd; cat "$NUI_JOBDIR/script" >made-by-{name}\n')
+            work = self.ran(ident)
+            self.assertEqual((work / "stdout").read_text(), f"{home}\n" * 2)
+            made = home / f"made-by-{name}"
+            self.assertEqual((made.read_text(), made.owner()), ((work / "script").read_text(), self.account))
+        # In its user's home; and by the option, which wins.
+        ident, = self.submit("home", "#!/bin/sh\n#SBATCH --chdir=/nowhere\npwd\n", "-t", 5, "--chdir", "~")
+        self.assertEqual((self.ran(ident) / "stdout").read_text().strip(), os.path.expanduser(f"~{self.account}"))
+
+    def test_a_directory_that_is_not_there(self):
+        closed = self.shared / "closed"
+        closed.mkdir(mode=0o700)
+        for where, why in (("/nowhere/at/all", "does not exist at this site"), (closed, "may not be entered by the account"),
+                           (self.shared / "bin/nui", "is no directory at this site")):
+            ident, = self.submit("lost", "#!/bin/sh\necho ran\n", "-t", 5, "--chdir", where)
+            wait_for(f"{ident} to end", lambda: self.data(self.alpha, "checkjob", ident)["job"]["state"] == "Failed", 60, self.alpha.log)
+            self.assertIn(f"the directory where it was to start, {where}, {why}", self.ok(self.alpha, "checkjob", ident))
+            self.assertEqual((Path(f"{self.state}/jobs/{ident}/work") / "stdout").read_text(), "")
+
     def test_what_cannot_be_had_is_refused(self):
         for line, why in (("#SBATCH --signal=USR1@60", "line 2: #SBATCH --signal: no signal is sent"),
-                          ("#SBATCH --chdir=/scratch", "line 2: #SBATCH --chdir: a job starts in a directory of its own"),
+                          ("#SBATCH --chdir=work", "line 2: #SBATCH --chdir: work is a directory of the machine where"),
+                          ("#PBS -d ~else/x", "wanted a path at the site"),
                           ("#SBATCH --output=/scratch/out", "inside the job's directory"),
                           ("#PBS -l nodes=1:ppn=2+1:ppn=4", "several kinds"),
                           ("#PBS -W stageout=a@b:c", "--stage-in and --stage-out move files")):

@@ -191,12 +191,19 @@ class SlurmCase(SlurmGrid):
     def test_a_script_that_cannot_be_executed(self):
         """Failed at once, with a sentence, for nothing; who exits with the same code by his own will pays."""
         for name, first, says in (("interpreter", "#!/bin/bsah\n", "/bin/bsah, which does not exist here"),
+                                  ("chdir", "#!/bin/sh\n#SBATCH --chdir=/nowhere\n", "(--chdir) does not exist at this site"),
                                   ("dos", "#!/bin/sh\r\n", "the script has DOS line ends")):
             ident = self.grid.submit("alice", "-A", "phys", "--site", "alpha", "-t", 60, self.write(name, f"{first}echo\n"))
             job = self.wait_state(ident, ("Failed",))
             self.assertIn(says, job["components"][0]["reason"])
             self.settled()
             self.assertEqual(self.charges(ident), [])
+        there = self.write("there", '#!/bin/sh\npwd\necho "$SLURM_SUBMIT_DIR $1"; test -r "$NUI_JOBDIR/script"\n')
+        ident = self.grid.submit("alice", "-A", "phys", "--site", "alpha", "-t", 60, "--chdir", "/usr/share", there, "it's")
+        self.wait_state(ident, ("Completed",))
+        self.assertEqual(self.nui("alice", "output", ident).stdout, "/usr/share\n/usr/share it's\n")
+        self.settled()
+        self.assertEqual(len(self.charges(ident)), 1)
         ident = self.grid.submit("alice", "-A", "phys", "--site", "alpha", "-t", 60, self.write("own", "#!/bin/sh\nexit 127\n"))
         self.wait_state(ident, ("Failed",))
         self.settled()

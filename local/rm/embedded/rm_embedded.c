@@ -109,8 +109,13 @@ static void env_of_mpi (const struct rm_job *job, struct strbuf *b)
 static void spec_build (struct rm_embedded *rm, const struct rm_job *job, const char *key,
                         const struct passwd *pw, struct strbuf *b)
 {
-    char path[4096];
+    char path[4096], start[JOBDIR_START_MAX];
     jobdir_spec_begin (b, job, pw);
+    if (jobdir_start (job, pw, start)) {
+        jobdir_spec_add (b, "chdir", start);
+        snprintf (path, sizeof path, "%s/%s/work/script", rm->job_dir, key);
+        jobdir_spec_add (b, "script", path);
+    }
     spec_add_int (b, "gid", (int64_t)pw->pw_gid);
     spec_add_int (b, "start_us", job->start);
     spec_add_int (b, "walltime_us", job->walltime);

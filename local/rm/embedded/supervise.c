@@ -316,14 +316,26 @@ static char **collect (struct supervisor *s, const char *key, const char *first,
 }
 
 /* No #! line: a shell script, as in every batch system; but for a program of another machine. */
-static bool script_is_text (void)
+static bool script_is_text (int work)
 {
     char first[4] = "";
-    int fd = open ("./script", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = openat (work, "script", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     ssize_t n = fd >= 0 ? read (fd, first, sizeof first) : -1;
     if (fd >= 0)
         close (fd);
     return n >= 0 && !(n == 4 && memcmp (first, "\177ELF", 4) == 0);
+}
+
+/* --chdir: as the account, its files are open by then. */
+static void child_enter (const struct supervisor *s, int report_fd)
+{
+    char text[MISTAKE_TEXT_MAX];
+    const char *path = get (s, "chdir");
+    if (!*path || chdir (path) == 0)
+        return;
+    if (mistake_of_directory (errno, path, text))
+        child_mistaken (report_fd, text);
+    child_fail (report_fd, CHILD_FAILED, "the directory where it was to start");
 }
 
 static void child_run (struct supervisor *s, int report_fd)
@@ -350,9 +362,10 @@ static void child_run (struct supervisor *s, int report_fd)
     if (close_range (3, ~0u, CLOSE_RANGE_CLOEXEC) != 0) /* the report pipe lives until exec */
         child_fail (report_fd, CHILD_FAILED, "close_range");
 
-    char **argv = collect (s, "arg", "./script", NULL);
+    const char *script = *get (s, "chdir") ? get (s, "script") : "./script";
+    char **argv = collect (s, "arg", script, NULL);
     char **env = collect (s, "env", NULL, NULL);
-    char **sh_argv = collect (s, "arg", "/bin/sh", "./script");
+    char **sh_argv = collect (s, "arg", "/bin/sh", script);
     if (!argv || !env || !sh_argv)
         child_fail (report_fd, CHILD_FAILED, "memory");
     struct sigaction dfl = {.sa_handler = SIG_DFL};
@@ -361,15 +374,16 @@ static void child_run (struct supervisor *s, int report_fd)
     sigset_t none;
     sigemptyset (&none);
     sigprocmask (SIG_SETMASK, &none, NULL);
+    child_enter (s, report_fd);
     child_limits (s, report_fd); /* last: they are the script's, not ours */
-    execve ("./script", argv, env);
+    execve (script, argv, env);
     int number = errno;
-    if (number == ENOEXEC && script_is_text ()) {
+    if (number == ENOEXEC && script_is_text (work)) {
         execve ("/bin/sh", sh_argv, env);
         child_fail (report_fd, CHILD_FAILED, "exec of /bin/sh");
     }
     char text[MISTAKE_TEXT_MAX];
-    if (mistake_of_exec (AT_FDCWD, number, text))
+    if (mistake_of_exec (work, number, text))
         child_mistaken (report_fd, text);
     errno = number;
     child_fail (report_fd, CHILD_FAILED, "exec of the script");

@@ -50,23 +50,11 @@ char *native_tasklist (const struct rm_job *spec)
 
 /* --- the script --------------------------------------------------------------------------- */
 
-/* 'it''s' for a shell. */
-static void quote (struct strbuf *b, const char *word)
-{
-    strbuf_putc (b, '\'');
-    for (; *word; word++)
-        if (*word == '\'')
-            strbuf_puts (b, "'\\''");
-        else
-            strbuf_putc (b, *word);
-    strbuf_putc (b, '\'');
-}
-
 static void on_variable (void *arg, const char *name, const char *value)
 {
     struct strbuf *b = arg;
     strbuf_printf (b, "export %s=", name);
-    quote (b, value);
+    jobdir_shell_word (b, value);
     strbuf_putc (b, '\n');
 }
 
@@ -76,7 +64,7 @@ static void env_write (const struct native *native, const struct rm_job *spec, c
     for (uint32_t i = 0; i < spec->env_count; i++) {
         const char *equals = strchr (spec->env[i], '=');
         strbuf_printf (b, "export %.*s=", (int)(equals - spec->env[i]), spec->env[i]);
-        quote (b, equals + 1);
+        jobdir_shell_word (b, equals + 1);
         strbuf_putc (b, '\n');
     }
     jobdir_env_each (spec, native->job_dir, key, pw, on_variable, b);
@@ -86,7 +74,7 @@ static void script_build (const struct native *native, const struct rm_job *spec
                           const struct passwd *pw, struct strbuf *b)
 {
     strbuf_printf (b, "#!/bin/sh\n# %s, handed to its resource manager by nui-local\ncd ", key);
-    quote (b, native->job_dir);
+    jobdir_shell_word (b, native->job_dir);
     strbuf_printf (b,
                    "/%s/work || exit 126\n"
                    "mkdir .launched 2>/dev/null || {\n"
@@ -101,15 +89,12 @@ static void script_build (const struct native *native, const struct rm_job *spec
             "wait=$(( (%lld - $(date +%%s%%N)) / 1000000 ))\n"
             "[ \"$wait\" -gt 0 ] && sleep \"$((wait / 1000)).$(printf %%03d $((wait %% 1000)))\"\n",
             (long long)spec->start * 1000);
-    strbuf_puts (b, "exec ./script");
-    for (uint32_t i = 0; i < spec->arg_count; i++) {
-        strbuf_putc (b, ' ');
-        quote (b, spec->arg[i]);
-    }
-    strbuf_puts (b, " </dev/null >");
-    quote (b, jobdir_or (spec->stdout_name, "stdout"));
+    strbuf_puts (b, "exec </dev/null >");
+    jobdir_shell_word (b, jobdir_or (spec->stdout_name, "stdout"));
     strbuf_puts (b, " 2>");
-    quote (b, jobdir_or (spec->stderr_name, "stderr"));
+    jobdir_shell_word (b, jobdir_or (spec->stderr_name, "stderr"));
+    strbuf_putc (b, '\n');
+    jobdir_shell_run (b, spec, pw);
     strbuf_putc (b, '\n');
 }
 
@@ -276,8 +261,7 @@ bool native_ran_into_mistake (const struct native_job *job, const struct rm_stat
     snprintf (path, sizeof path, "%s/work", job->key);
     int dir =
         so ? openat (job->owner->dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-    bool mistake =
-        dir >= 0 && mistake_of_exec (dir, status->exit_code == 126 ? EACCES : ENOENT, text);
+    bool mistake = dir >= 0 && mistake_of_shell (dir, status->exit_code, text);
     if (dir >= 0)
         close (dir);
     return mistake;

@@ -18,23 +18,12 @@
 
 /* --- a job that came through the grid ----------------------------------------------------- */
 
-/* 'it''s' for a shell. */
-static void quote (struct strbuf *b, const char *word)
-{
-    strbuf_putc (b, '\'');
-    for (; *word; word++)
-        if (*word == '\'')
-            strbuf_puts (b, "'\\''");
-        else
-            strbuf_putc (b, *word);
-    strbuf_putc (b, '\'');
-}
-
 /* What Slurm runs on the first node: waits for the agreed moment, then is the job's own script. */
-static void script_build (const struct rm_job *spec, const char *work, struct strbuf *b)
+static void script_build (const struct rm_job *spec, const char *work, const struct passwd *pw,
+                          struct strbuf *b)
 {
     strbuf_printf (b, "#!/bin/sh\n# %s, handed to Slurm by nui-local\ncd ", spec->job_id);
-    quote (b, work);
+    jobdir_shell_word (b, work);
     strbuf_puts (b, " || exit 126\n");
     if (spec->start)
         strbuf_printf (
@@ -42,11 +31,7 @@ static void script_build (const struct rm_job *spec, const char *work, struct st
             "wait=$(( (%lld - $(date +%%s%%N)) / 1000000 ))\n"
             "[ \"$wait\" -gt 0 ] && sleep \"$((wait / 1000)).$(printf %%03d $((wait %% 1000)))\"\n",
             (long long)spec->start * 1000);
-    strbuf_puts (b, "exec ./script");
-    for (uint32_t i = 0; i < spec->arg_count; i++) {
-        strbuf_putc (b, ' ');
-        quote (b, spec->arg[i]);
-    }
+    jobdir_shell_run (b, spec, pw);
     strbuf_putc (b, '\n');
 }
 
@@ -93,7 +78,7 @@ static char *submission_build (struct slurm *slurm, const struct rm_job *spec, c
               jobdir_or (spec->mark, ""));
     slurm_title (key, jobdir_or (spec->mark, ""), title);
     snprintf (nodes, sizeof nodes, "%u-%u", spec->host_count, spec->host_count);
-    script_build (spec, work, &script);
+    script_build (spec, work, pw, &script);
     uint32_t tasks = rm_job_tasks (spec);
     json_t *job =
         json_pack ("{s:s, s:s, s:s*, s:s, s:i, s:s, s:b}", "name", title, "comment", comment,

@@ -251,8 +251,7 @@ static bool ran_into_mistake (const struct slurm_job *job, const struct rm_statu
         return false;
     snprintf (path, sizeof path, "%s/work", job->key);
     int dir = openat (job->owner->dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    bool mistake =
-        dir >= 0 && mistake_of_exec (dir, status->exit_code == 126 ? EACCES : ENOENT, text);
+    bool mistake = dir >= 0 && mistake_of_shell (dir, status->exit_code, text);
     if (dir >= 0)
         close (dir);
     return mistake;

@@ -128,6 +128,7 @@ int life_launch (struct svc *svc, struct site_job *job, struct err *err)
         .class_name = c->class_,
         .account = spec.job->account,
         .qos = c->qos,
+        .directory = c->directory,
         .rm_id = job->rm.native ? job->rm.rm_id : NULL,
         .staged = staging_dir (job, staged, sizeof staged),
     };

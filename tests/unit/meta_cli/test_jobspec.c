@@ -236,11 +236,12 @@ static void slurm_directives (void **state)
     Nui__Common__V1__Job *job = script_job (
         f,
         "#!/bin/bash\n#SBATCH --ntasks=4 -t 90\n#SBATCH -J sim -N2 -p long # why\n"
-        "#SBATCH --exclusive --mail-type=END\n#SBATCH -o run.%j.out\n"
+        "#SBATCH --exclusive --mail-type=END,TIME_LIMIT_80,FAIL --mail-user=me@example.org\n#SBATCH -o run.%j.out\n"
         "#SBATCH --no-requeue -d afterok:alpha.3 --begin=now+2hours\nsrun x\n#SBATCH -n 9\n",
         &note);
-    assert_non_null (strstr (note, "#SBATCH --mail-type: no mail"));
+    assert_non_null (strstr (note, "#SBATCH --mail-type: no mail comes before"));
     assert_null (strchr (strchr (note, '\n') + 1, '\n')); /* one note alone */
+    assert_string_equal (job->notify_url, "mailto:me@example.org?on=end,fail,perhaps");
     free (note);
     Nui__Common__V1__Component *c = job->components[0];
     assert_int_equal (c->reqs[0]->tasks, 4);
@@ -365,7 +366,8 @@ static void pbs_options_mean_the_same (void **state)
                     "#PBS -v A=1,NUIT_SEEN -V -S /bin/bash -n\n#PBS -a 202611231530.20\necho\n",
                     &note);
     Nui__Common__V1__Component *c = job->components[0];
-    assert_non_null (strstr (note, "#PBS -m: no mail"));
+    assert_string_equal (note, "");
+    assert_string_equal (job->notify_url, "mailto:me@example.org?on=fail,begin,end,perhaps");
     free (note);
     assert_string_equal (c->stderr_name, "stdout");
     assert_string_equal (job->flags[0], "NORESTART");
