@@ -19,7 +19,7 @@
 
 /* ---- the record and the job's face */
 
-int group_prepare (struct gridjob *job, struct err *err)
+static int group_prepare (struct gridjob *job, struct err *err)
 {
     struct coalloc_record *record = coalloc_create (job->part_count, err);
     if (!record)
@@ -38,6 +38,15 @@ int group_prepare (struct gridjob *job, struct err *err)
         record->part[p].walltime = component->walltime_us;
     }
     job->record = record;
+    return 0;
+}
+
+int group_made (struct gridjob *job, struct err *err)
+{
+    bool needs = job->part_count > 1 || gridlicence_asked (job->metad, job->job);
+    if (needs && group_prepare (job, err))
+        return err->code;
+    job->held = needs && job->job->held;
     return 0;
 }
 

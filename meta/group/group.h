@@ -5,8 +5,9 @@
 
 #include "meta/job/job.h"
 
-/* A fresh record for a job that is about to be inserted. */
-int group_prepare (struct gridjob *job, struct err *err);
+/* A job that is about to be inserted: one of several components, or that asks for licences of the grid, has a record, and
+ * is held here; any other in its queue. */
+int group_made (struct gridjob *job, struct err *err);
 extern const struct job_driver group_driver;
 /* Its records are made, stored and freed with the job. */
 extern const struct metad_part group_part;

@@ -9,7 +9,6 @@
 #include "meta/group/group.h"
 #include "meta/job/steps.h"
 #include "meta/place/arrays.h"
-#include "meta/place/gridlicence.h"
 #include "meta/svc/share.h"
 #include "proto/job/element.h"
 
@@ -41,11 +40,10 @@ static struct gridjob *arrive_job (struct arriving *a, uint32_t place, struct er
         job_create_element (a->metad, a->body, 1 + a->index[place], NULL, a->submitter, err);
     if (!job)
         return NULL;
-    if (gridlicence_asked (a->metad, job->job) && group_prepare (job, err)) {
+    if (group_made (job, err)) {
         job_destroy (job);
         return NULL;
     }
-    job->held = job_is_group (job) && job->job->held; /* an ordinary one is held in its queue */
     job->array = a->array;
     job->submit_us = a->submit_us;
     array_reason (job->job, &job->reason);
@@ -104,7 +102,7 @@ static uint32_t arrive_at_once (const struct arriving *a)
     size_t bytes = a->metad->peers ? arraybody_bytes (a->body) : 0, transfers = 0;
     for (size_t i = 0; i < job->n_components; i++)
         transfers += job->components[i]->n_stage_in + job->components[i]->n_stage_out;
-    n /= (uint32_t)(1 + transfers / 8);
+    n /= (uint32_t)(job->n_components + transfers / 8);
     if (bytes && n > STEPS_BYTES / bytes)
         n = (uint32_t)(STEPS_BYTES / bytes);
     return n ? n : 1;

@@ -156,7 +156,8 @@ static void array_site_answered (void *arg, const struct rpc_result *result)
 static void array_hold_one (struct array_hold *all, struct gridjob *job, const char *by)
 {
     struct site *site = site_find (job->metad, job->site);
-    if (job->place == SINGLE_SENDING || (job->place == SINGLE_PLACED && !site))
+    if (job_is_group (job) ? !group_may_wait (job)
+                           : job->place == SINGLE_SENDING || (job->place == SINGLE_PLACED && !site))
         return;
     all->left++;
     if (job->place == SINGLE_PLACED) {

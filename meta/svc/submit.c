@@ -305,15 +305,13 @@ static struct gridjob *job_alone (struct asking *asking, struct err *err)
 /* NULL: out of memory, or it cannot be. */
 static struct gridjob *job_make (struct asking *asking, struct err *err)
 {
-    struct metad *metad = asking->metad;
     struct gridjob *job = job_alone (asking, err);
     if (!job)
         return NULL;
-    if ((job->part_count > 1 || gridlicence_asked (metad, job->job)) && group_prepare (job, err)) {
+    if (group_made (job, err)) {
         job_destroy (job);
         return NULL;
     }
-    job->held = job_is_group (job) && job->job->held; /* an ordinary one is held in its queue */
     job_reason (job, "Pending", "choosing %s", job_is_group (job) ? "sites" : "a site");
     return job;
 }

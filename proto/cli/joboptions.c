@@ -105,8 +105,6 @@ static int spec_read (struct cli_context *ctx, const struct job_options *options
         rc = jobarray_parse (jobspec_array (spec), arena, array, err);
     if (rc == 0)
         rc = jobspec_build (spec, array == NULL, job_out, err);
-    if (rc == 0 && array && array->count && (*job_out)->n_components > 1)
-        rc = err_set (err, ERR_INVALID, "an array's jobs have one component");
     return rc;
 }
 

@@ -51,8 +51,11 @@ int element_check (const Nui__Common__V1__Job *job, struct err *err)
     if (count > ELEMENTS_MAX)
         return err_set (err, ERR_LIMIT, "an array of %llu jobs, allowed are %d",
                         (unsigned long long)count, ELEMENTS_MAX);
-    if (count && job->n_components > 1)
-        return err_set (err, ERR_INVALID, "an array's jobs have one component");
+    if (count > 0 && job->n_components > ELEMENTS_MAX / count)
+        return err_set (err, ERR_LIMIT,
+                        "an array of %llu jobs of %zu components each, allowed are %d components "
+                        "in all",
+                        (unsigned long long)count, job->n_components, ELEMENTS_MAX);
     if (count && job->array_id.len)
         return err_set (err, ERR_INVALID, "one of an array cannot be an array");
     return 0;

@@ -3,7 +3,8 @@
  * The signed job names its indexes; envelope.element says which of them is meant. Who reads such an envelope (a
  * metascheduler, a site, the bank) makes the job of that index itself: the same job with a uuid that follows from the
  * signed one and the index, the signed uuid as its array's id, and its index in what is staged. An index that was not
- * signed is no job. So each has holds, runs and bounds of its own, and nobody can have more of them than were signed.
+ * signed is no job. So each has holds, runs and bounds of its own, and nobody can have more of them than were signed. Its
+ * jobs may have several components: each index is then a co-allocated job of its own.
  *
  * Pure. An index is looked for range by range; an array has ELEMENTS_MAX at most. */
 #ifndef NUI_JOB_ELEMENT_H
@@ -20,8 +21,8 @@ enum { ELEMENTS_MAX = 10000, ELEMENT_INDEX_MAX = 1000000, ELEMENT_RANGES_MAX = 4
 
 typedef Nui__Common__V1__IndexRange IndexRange;
 
-/* Is it a sane array: ascending, no index twice, of one component? Also 0 of a job that is no array. ERR_INVALID,
- * ERR_LIMIT. */
+/* Is it a sane array: ascending, no index twice, of ELEMENTS_MAX jobs and as many components at most? Also 0 of a job that is
+ * no array. ERR_INVALID, ERR_LIMIT. */
 int element_check (const Nui__Common__V1__Job *job, struct err *err);
 /* Of one that was checked: how many, and which index is at that place. */
 uint32_t element_count (const Nui__Common__V1__Job *job);

@@ -194,12 +194,54 @@ class Arrays(GridCase):
         self.settled()
         self.assert_books_close()
 
+    def test_co_allocated(self):
+        """Each index has a part at both sites at one moment, or none; two at a time; kill -9 of all three; cancelled as one."""
+        home = self.job_dir()
+        script = self.write("pair.sh", f"""#!/bin/sh
+echo "$NUI_ARRAY_INDEX $NUI_COMPONENT" >> {home}/pair.began
+chmod a+rw {home}/pair.began 2>/dev/null
+until [ -e {home}/pair.gate ]; do sleep 0.05; done
+echo "$NUI_ARRAY_INDEX $NUI_COMPONENT"
+""")
+        ident = self.submit_array("1-5%2", "--component", "left:site=alpha,tasks=1", "--component", "right:site=beta,tasks=1",
+                                  script=script)
+        number = ident.split("[")[0]
+        self.assertEqual(ident, f"{number}[1-5]")
+        try:
+            wait_for("two to run, both halves", lambda: len(self.began("pair")) == 4, 90)
+            for name in ("alpha", "beta", "meta"):
+                self.grid.daemons[name].kill()
+                self.grid.daemons[name].start()
+            self.grid.wait_serving()
+            wait_for("both to run on", lambda: self.array(ident) == {"Running": 2, "Pending": 3}, 90)
+            self.assertEqual(self.began("pair"), [f"{i} {part}" for i in (1, 2) for part in ("left", "right")])
+            one = json.loads(self.nui("alice", "status", f"{number}[2]", "--json").stdout)
+            self.assertEqual([c["site"] for c in one["components"]], ["alpha", "beta"])
+            self.assertEqual(len({c["start_time"] for c in one["components"]}), 1)
+            self.nui("alice", "sethold", "-u", f"{number}[2-3]")  # what runs cannot wait
+            self.nui("alice", "cancel", f"{number}[4]")
+            self.assertEqual(self.array(ident), {"Running": 2, "Pending": 2, "Cancelled": 1})
+        finally:
+            self.open_gate("pair")
+        wait_for("all but the held one", lambda: self.array(ident) == {"Completed": 3, "Pending": 1, "Cancelled": 1}, 120)
+        self.nui("alice", "releasehold", "-u", f"{number}[3]")
+        self.assertEqual(self.wait_over(ident), {"Completed": 4, "Cancelled": 1})
+        self.assertEqual(self.began("pair"), [f"{i} {part}" for i in (1, 2, 3, 5) for part in ("left", "right")])
+        self.assertEqual(self.nui("alice", "output", f"{number}[5]", "right").stdout, "5 right\n")
+        wait_for("each half to be charged", lambda: all(len(self.charges(f"{number}[{i}]")) == 2 for i in (1, 2, 3, 5)), 60)
+        self.assertEqual(self.charges(f"{number}[4]"), [])
+        self.settled()
+        self.assert_books_close()
+
     def test_bad_input(self):
         script = self.write("bad.sh", "#!/bin/sh\ntrue\n")
         for indexes, words in (("1-10001", "more than 10000"), ("3,3", "given twice"), ("5-2", "wanted indexes")):
             done = self.grid.nui("alice", "submit", "-A", "phys", "-t", 60, "--array", indexes, script)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(words, done.stderr)
+        pair = ["--component", "a:site=alpha,tasks=1", "--component", "b:site=beta,tasks=1"]
+        done = self.nui("alice", "submit", "-A", "phys", "-t", 60, "--array", "1-5001", *pair, script, code=1)
+        self.assertIn("10000 components in all", done.stderr)
         for ident in ("grid.1[", "grid.1[3-1]", "grid.1[x]"):
             self.assertEqual(self.grid.nui("alice", "status", ident).returncode, 2, ident)
         plain = self.grid.submit("alice", "-A", "phys", "-t", "1:00", script)

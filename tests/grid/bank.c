@@ -1,6 +1,7 @@
 #include "grid_i.h"
 
 #include "proto/base/clock.h"
+#include "proto/job/element.h"
 #include "proto/job/handover.h"
 #include "proto/job/jobcheck.h"
 
@@ -133,8 +134,7 @@ static bool handed_over (const struct rpccall *call, const Nui__Bank__V1__HoldRe
                              .site = rpccall_peer (call)->name,
                              .component = r->component};
     struct err err = {0};
-    Nui__Common__V1__Job *job =
-        nui__common__v1__job__unpack (NULL, r->envelope->body.len, r->envelope->body.data);
+    Nui__Common__V1__Job *job = element_unpack (r->envelope, &err);
     CHECK (job && given, "(vi) %s asks for a hold for what nobody gave it", r->site_job_id);
     about.uuid = job->uuid;
     sha256 (r->envelope->body.data, r->envelope->body.len, about.hash);

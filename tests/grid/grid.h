@@ -20,7 +20,7 @@
 enum {
     GRID_NODE_PROCS = 2,
     GRID_LICENCES = 7,
-    GRID_JOBS_MAX = 32,
+    GRID_JOBS_MAX = 48,
     GRID_PARTS_MAX = 5,
     GRID_SITES_MAX = 4
 };
@@ -35,6 +35,8 @@ struct grid_ask {
     bool resubmit;         /* when its site is lost */
     uint32_t licences;     /* of the grid's, for each part */
     bool reserve;          /* a co-reservation: no process is started */
+    uint32_t array,
+        limit; /* so many jobs signed as one, and at one time; 0: a job by itself, any number */
 };
 
 struct grid_shape {
@@ -50,9 +52,10 @@ void grid_close (void);
 void grid_worker (uint32_t number); /* in a process of its own: it has its own files */
 
 void grid_begin (uint64_t seed, const struct grid_shape *shape);
-/* A user's job, sent to that metascheduler until it is taken or refused; its number here. */
+/* A user's job, sent to that metascheduler until it is taken or refused; its number here. Of an array that of its first; the
+ * others come after it. */
 uint32_t grid_submit (const char *meta, const struct grid_ask *ask);
-void grid_cancel (uint32_t job);
+void grid_cancel (uint32_t job); /* the first of an array: all of it, by its id */
 /* Its user asks there from now on, and nobody else, as if nothing were known. */
 void grid_ask_at (uint32_t job, const char *meta);
 /* From now on nothing fails any more. */
@@ -64,8 +67,8 @@ void grid_clock_step (struct machine *machine, duration_us by);
 void grid_finish (void);
 Nui__Meta__V1__GridJobState grid_state (uint32_t job);
 const char *grid_reason (uint32_t job);
-const char *grid_id (uint32_t job); /* "grid.42" */
-bool grid_job_over (uint32_t job);
+const char *grid_id (uint32_t job);    /* "grid.42" */
+bool grid_job_over (uint32_t job);     /* the first of an array: all of it */
 uint32_t grid_attempts (uint32_t job); /* at a co-reservation, as its metascheduler counts them */
 /* Components that were launched, over all its transactions. */
 uint32_t grid_launches (uint32_t job);

@@ -15,6 +15,10 @@ struct ujob {
     Nui__Common__V1__Envelope *envelope;
     uint32_t parts, licences;
     char meta[16], id[64], reason[256];
+    uint32_t
+        before; /* of an array: so many of it stand before it in w.job; the first is the one that is submitted */
+    uint32_t array;  /* … and the first: how many it has; 0: a job by itself */
+    uint32_t limit;  /* … and how many of it may run at one time; 0: any number */
     uint32_t unsure; /* members of a group that may have taken it, as bits */
     bool over, cancel, cancelled, asking, resubmit, reserve,
         stays;                              /* stays: does not ask another member */

@@ -3,6 +3,7 @@
 
 #include "local/store/local_store.h"
 #include "local/svc/resv/resv.h"
+#include "proto/job/element.h"
 
 static const duration_us lease_slack = 2 * SEC, launch_slack = 2 * SEC + SEC / 10;
 
@@ -10,8 +11,7 @@ void (*grid_strike) (struct machine *server, const char *method);
 
 static uint32_t job_of_envelope (const Nui__Common__V1__Envelope *envelope)
 {
-    Nui__Common__V1__Job *job =
-        nui__common__v1__job__unpack (NULL, envelope->body.len, envelope->body.data);
+    Nui__Common__V1__Job *job = element_unpack (envelope, NULL);
     uint32_t found = UINT32_MAX;
     for (uint32_t j = 0; job && j < w.job_count; j++)
         if (memcmp (w.job[j].uuid, job->uuid.data, 16) == 0)
@@ -72,6 +72,17 @@ static void licences_check (const struct ujob *launched)
            GRID_LICENCES, launched->id);
 }
 
+/* No more of an array run at one time than its user signed. */
+static void limit_check (const struct ujob *launched)
+{
+    const struct ujob *first = launched - launched->before;
+    uint32_t running = 0;
+    for (uint32_t k = 0; k < first->array; k++)
+        running += first[k].running > 0;
+    CHECK (!first->limit || running <= first->limit,
+           "%u of an array run, it may be %u, when %s starts", running, first->limit, launched->id);
+}
+
 void grid_on_launch (struct machine *site, const char *site_job_id)
 {
     struct placed *placed = placed_find (site, site_job_id);
@@ -95,6 +106,7 @@ void grid_on_launch (struct machine *site, const char *site_job_id)
     memcpy (job->txn, placed->txn, 16);
     job->running++;
     licences_check (job);
+    limit_check (job);
     if (!w.clocks_stepped) /* limits, like slots, are moments of the wall clock */
         runner_check ();
 }

@@ -28,6 +28,7 @@ struct plan {
     const struct grid_shape *shape;
     uint32_t job;
     bool reserve; /* where it has several parts: a co-reservation */
+    bool array;   /* two or three of it, in half of the cases one at a time */
 };
 
 static void cancel (void *arg)
@@ -60,6 +61,9 @@ static void submit (void *arg)
     }
     plan->submitted = true;
     ask.reserve = ask.parts > 1 && !ask.licences && plan->reserve;
+    if (plan->array && !ask.reserve)
+        ask.array = 2 + ask.tasks[0] % 2;
+    ask.limit = ask.array && !ask.licences ? ask.tasks[0] % 2 : 0;
     plan->job = grid_submit (metas[sim_below (plan->shape->metas)], &ask);
     if (sim_chance (15))
         todo_set (&plan->cancel, sim.now + (time_us)sim_below (60 * SEC));
@@ -103,7 +107,8 @@ static void world (uint64_t seed)
     faults_plan (faults);
     jobs = 2 + (uint32_t)sim_below (7);
     for (uint32_t j = 0; j < jobs; j++) {
-        plan[j] = (struct plan){.shape = &shape, .reserve = (chance >> 13) % 8 == j};
+        plan[j] = (struct plan){
+            .shape = &shape, .reserve = (chance >> 13) % 8 == j, .array = (chance >> 10) % 8 == j};
         plan[j].todo = (struct todo){.fn = submit, .arg = &plan[j]};
         plan[j].cancel = (struct todo){.fn = cancel, .arg = &plan[j]};
         todo_set (&plan[j].todo, sim.now + (time_us)sim_below (40 * SEC));

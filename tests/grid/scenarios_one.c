@@ -566,6 +566,55 @@ static void coreservation_is_given_back (void)
     expect (filler, COMPLETED);
 }
 
+/* ---- arrays of co-allocated jobs */
+
+/* Three pairs signed as one, one at a time: each is all or none, whoever dies in the second. */
+static void pairs_whatever_dies (void (*strike) (struct machine *server), const char *server,
+                                 const char *method)
+{
+    struct grid_ask ask = scenario_pair;
+    ask.array = 3;
+    ask.limit = 1;
+    if (method)
+        strike_at (server, method, 1, strike);
+    uint32_t first = grid_submit ("meta1", &ask);
+    for (uint32_t k = 0; k < ask.array; k++) {
+        expect (first + k, COMPLETED);
+        CHECK (grid_launches (first + k) == 2, "%s has %u halves", grid_id (first + k),
+               grid_launches (first + k));
+    }
+    CHECK (!method || hit_struck (NULL), "nothing happened to %s", server);
+}
+
+static void pairs_of_an_array (void)
+{
+    pairs_whatever_dies (NULL, NULL, NULL);
+}
+
+static void coordinator_dies_committing_a_pair_of_an_array (void)
+{
+    pairs_whatever_dies (meta_dies, "alpha", "Commit");
+}
+
+static void site_dies_preparing_a_pair_of_an_array (void)
+{
+    pairs_whatever_dies (server_dies, "beta", "Prepare");
+}
+
+/* All of it ends by one word; what waited never begins. */
+static void pairs_are_cancelled_as_one (void)
+{
+    struct grid_ask ask = scenario_pair;
+    ask.array = 3;
+    ask.limit = 1;
+    uint32_t first = grid_submit ("meta1", &ask);
+    CHECK (grid_until (launched, &first, 60 * SEC), "the first does not begin");
+    grid_cancel (first);
+    for (uint32_t k = 0; k < ask.array; k++)
+        expect (first + k, NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED);
+    CHECK (grid_launches (first + 1) == 0 && grid_launches (first + 2) == 0, "another began");
+}
+
 /* ---- sites that are lost */
 
 static void cut_off (const char *site)
@@ -875,5 +924,10 @@ const struct scenario scenarios_one[] = {
      &three},
     {"site_dies_starting_a_coreservation", site_dies_starting_a_coreservation, &three},
     {"coreservation_is_given_back", coreservation_is_given_back, &three},
+    {"pairs_of_an_array", pairs_of_an_array, &three},
+    {"coordinator_dies_committing_a_pair_of_an_array",
+     coordinator_dies_committing_a_pair_of_an_array, &three},
+    {"site_dies_preparing_a_pair_of_an_array", site_dies_preparing_a_pair_of_an_array, &three},
+    {"pairs_are_cancelled_as_one", pairs_are_cancelled_as_one, &three},
     {NULL, NULL, NULL},
 };

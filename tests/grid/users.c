@@ -2,6 +2,7 @@
 #include "grid_i.h"
 
 #include "proto/base/clock.h"
+#include "proto/job/element.h"
 #include "proto/rpc/envelope.h"
 
 static void job_next (void *arg);
@@ -25,6 +26,21 @@ static void another_member (struct ujob *job)
         snprintf (job->meta, sizeof job->meta, "meta%u", 1 + (unsigned)sim_below (w.shape.metas));
 }
 
+/* It has a name: of an array each has one, and asks for itself from now on. */
+static void named (struct ujob *job, const char *id)
+{
+    for (uint32_t k = 0; k < job->array; k++) {
+        snprintf (job[k].id, sizeof job[k].id, "%.*s[%u]", (int)strcspn (id, "["), id, k + 1);
+        memcpy (job[k].meta, job->meta, sizeof job->meta);
+        job_again (&job[k], 2 * SEC);
+    }
+    if (!job->array) {
+        snprintf (job->id, sizeof job->id, "%s", id);
+        job_again (job, 2 * SEC);
+    }
+    TRACE ("user   job %u is %s of %s", (unsigned)(job - w.job), id, job->meta);
+}
+
 static void submitted (void *arg, const struct rpc_result *result)
 {
     struct ujob *job = arg;
@@ -33,9 +49,7 @@ static void submitted (void *arg, const struct rpc_result *result)
     job->unsure &= ~(1u << member);
     if (result->status == RPC_OK) {
         const Nui__Meta__V1__SubmitReply *r = (const Nui__Meta__V1__SubmitReply *)result->reply;
-        snprintf (job->id, sizeof job->id, "%s", r->grid_job_id);
-        TRACE ("user   job %u is %s of %s", (unsigned)(job - w.job), job->id, job->meta);
-        job_again (job, 2 * SEC);
+        named (job, r->grid_job_id);
     } else if (uncertain (result)) {
         job->unsure |= 1u << member;
         another_member (job);
@@ -44,9 +58,11 @@ static void submitted (void *arg, const struct rpc_result *result)
         snprintf (job->meta, sizeof job->meta, "meta%d", 1 + __builtin_ctz (job->unsure));
         job_again (job, 2 * SEC);
     } else {
-        job->over = true;
-        job->state = NUI__META__V1__GRID_JOB_STATE__GRID_REFUSED;
-        snprintf (job->reason, sizeof job->reason, "%s", result->message);
+        for (uint32_t k = 0; k < (job->array ? job->array : 1); k++) {
+            job[k].over = true;
+            job[k].state = NUI__META__V1__GRID_JOB_STATE__GRID_REFUSED;
+            snprintf (job[k].reason, sizeof job[k].reason, "%s", result->message);
+        }
         coverage_count ("job refused at submission");
         TRACE ("user   job %u is refused: %s", (unsigned)(job - w.job), result->message);
     }
@@ -95,7 +111,9 @@ static void cancel_told (void *arg, const struct rpc_result *result)
     struct ujob *job = arg;
     job->asking = false;
     job->cancelled = result->status == RPC_OK;
-    if (!job->cancelled)
+    if (job->cancelled)
+        coverage_add ("total arrays cancelled as one", job->array > 0);
+    else
         another_member (job);
     job_again (job, SEC);
 }
@@ -105,11 +123,16 @@ static void job_next (void *arg)
     struct ujob *job = arg;
     Nui__Meta__V1__SubmitRequest submit = NUI__META__V1__SUBMIT_REQUEST__INIT;
     Nui__Meta__V1__JobRequest ask = NUI__META__V1__JOB_REQUEST__INIT;
-    if (job->asking || job->over)
+    char whole[sizeof job->id];
+    if (job->asking || job->over || (job->before && !job->id[0]))
         return;
     job->asking = true;
     submit.envelope = job->envelope;
     ask.grid_job_id = job->id;
+    if (job->array && job->cancel && !job->cancelled) {
+        snprintf (whole, sizeof whole, "%.*s", (int)strcspn (job->id, "["), job->id);
+        ask.grid_job_id = whole;
+    }
     if (!job->id[0])
         net_call (w.user, job->meta, &nui__meta__v1__meta__descriptor, "Submit", &submit.base,
                   15 * SEC, submitted, job);
@@ -153,6 +176,43 @@ static Nui__Common__V1__Component *component_make (const struct grid_ask *ask, u
     return c;
 }
 
+/* Those of the array, the first of which is signed for all. */
+static void array_make (struct ujob *first, const struct grid_ask *ask)
+{
+    struct err err = {0};
+    CHECK (w.job_count + ask->array - 1 <= GRID_JOBS_MAX, "too many jobs");
+    first->array = ask->array;
+    first->limit = ask->limit;
+    w.job_count += ask->array - 1;
+    for (uint32_t k = 0; k < ask->array; k++) {
+        if (k) {
+            first[k] = *first;
+            first[k].envelope = NULL;
+            first[k].array = 0;
+            first[k].before = k;
+            first[k].next.arg = &first[k];
+        }
+        first->envelope->element = 1 + (k + 1);
+        Nui__Common__V1__Job *one = element_unpack (first->envelope, &err);
+        if (!one)
+            sim_fail ("%s", err.text);
+        memcpy (first[k].uuid, one->uuid.data, sizeof first[k].uuid);
+        nui__common__v1__job__free_unpacked (one, NULL);
+    }
+    first->envelope->element = 0;
+}
+
+static void array_sign (Nui__Common__V1__Job *body, const struct grid_ask *ask)
+{
+    body->indexes = malloc (sizeof *body->indexes);
+    body->indexes[0] = malloc (sizeof **body->indexes);
+    nui__common__v1__index_range__init (body->indexes[0]);
+    body->indexes[0]->from = 1;
+    body->indexes[0]->to = ask->array;
+    body->n_indexes = 1;
+    body->array_limit = ask->limit;
+}
+
 uint32_t grid_submit (const char *meta, const struct grid_ask *ask)
 {
     CHECK (w.job_count < GRID_JOBS_MAX, "too many jobs");
@@ -164,6 +224,8 @@ uint32_t grid_submit (const char *meta, const struct grid_ask *ask)
     nui__common__v1__job__init (body);
     uuid_make (&uuid);
     memcpy (job->uuid, uuid.b, sizeof job->uuid);
+    if (ask->array)
+        array_sign (body, ask);
     body->grid = strdup ("test");
     body->submitter = strdup ("nui://test/user/alice");
     body->account = strdup ("phys");
@@ -197,15 +259,20 @@ uint32_t grid_submit (const char *meta, const struct grid_ask *ask)
     job->licences = ask->licences;
     snprintf (job->meta, sizeof job->meta, "%s", meta);
     job->next = (struct todo){.fn = job_next, .arg = job};
+    if (ask->array)
+        array_make (job, ask);
     todo_set (&job->next, sim.now);
-    return w.job_count - 1;
+    return (uint32_t)(job - w.job);
 }
 
 void grid_cancel (uint32_t job)
 {
-    w.job[job].cancel = true;
-    if (!w.job[job].over && !w.job[job].asking)
-        todo_set (&w.job[job].next, sim.now);
+    struct ujob *first = &w.job[job];
+    first->cancel = true;
+    for (uint32_t k = 1; k < first->array; k++)
+        first[k].cancel = first[k].cancelled = true; /* with the first */
+    if (!first->over && !first->asking)
+        todo_set (&first->next, sim.now);
 }
 
 void grid_ask_at (uint32_t job, const char *meta)
@@ -235,7 +302,10 @@ const char *grid_id (uint32_t job)
 
 bool grid_job_over (uint32_t job)
 {
-    return w.job[job].over;
+    bool over = w.job[job].over;
+    for (uint32_t k = 1; k < w.job[job].array; k++)
+        over = over && w.job[job + k].over;
+    return over;
 }
 
 uint32_t grid_attempts (uint32_t job)

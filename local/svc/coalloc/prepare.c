@@ -154,6 +154,8 @@ static void job_fill (struct store_job *rec, const Nui__Local__V1__PrepareReques
     text_printf (rec->pay_account, sizeof rec->pay_account, "%.63s", spec->job->account);
     rec->procs = spec->procs;
     rec->walltime = spec->walltime;
+    rec->array = jobspec_array (spec); /* how many run at one time is its metascheduler's matter */
+    rec->array_index = spec->job->array_index;
 }
 
 static void part_fill (struct svc *svc, struct store_part *rec, struct rpccall *call,

@@ -305,8 +305,6 @@ static int flags_convert (struct jobspec *spec, struct err *err)
             return err_set (err, ERR_INVALID,
                             "a job of several components can wait for jobs of the grid only");
     }
-    if (job->n_components > 1 && job->array_id.len)
-        return err_set (err, ERR_INVALID, "a job of several components cannot be one of an array");
     if (job->array_id.len && job->array_id.len != 16)
         return err_set (err, ERR_INVALID, "an array's id has 16 bytes");
     return 0;

@@ -129,6 +129,25 @@ static void a_view_is_the_same (void **state)
     nui__common__v1__job__free_unpacked (array, NULL);
 }
 
+/* Each index of a job of several components is one; all of them together are bounded as jobs are. */
+static void of_several_components (void **state)
+{
+    Nui__Common__V1__Component part = NUI__COMMON__V1__COMPONENT__INIT, *parts[] = {&part, &part};
+    Job job = NUI__COMMON__V1__JOB__INIT;
+    IndexRange r = range (1, ELEMENTS_MAX / 2, 1), *ranges[] = {&r};
+    struct err err = {0};
+    (void)state;
+    job.components = parts;
+    job.n_components = 2;
+    job.indexes = ranges;
+    job.n_indexes = 1;
+    assert_int_equal (element_check (&job, &err), 0);
+    r.to++;
+    assert_int_equal (element_check (&job, &err), ERR_LIMIT);
+    job.n_components = 1;
+    assert_int_equal (element_check (&job, &err), 0);
+}
+
 static void what_was_not_signed (void **state)
 {
     const IndexRange r[] = {range (0, 10, 5)};
@@ -234,11 +253,9 @@ static void ranges_as_text (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (one_of_an_array),
-        cmocka_unit_test (a_view_is_the_same),
-        cmocka_unit_test (what_was_not_signed),
-        cmocka_unit_test (arrays_that_are_none),
-        cmocka_unit_test (ids),
+        cmocka_unit_test (one_of_an_array),       cmocka_unit_test (a_view_is_the_same),
+        cmocka_unit_test (of_several_components), cmocka_unit_test (what_was_not_signed),
+        cmocka_unit_test (arrays_that_are_none),  cmocka_unit_test (ids),
         cmocka_unit_test (ranges_as_text),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
