@@ -1,5 +1,6 @@
 /* native_world: the resource manager that test_native_rm and test_native_hostile drive: programs, what they were asked, the events. */
 #include "tests/unit/local_rm/native_world.h"
+#include "tests/unit/tmpdir.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -139,7 +140,7 @@ struct native_world *native_world_create (void)
     struct err err = {0};
     char path[160];
     assert (w);
-    snprintf (w->dir, sizeof w->dir, "/tmp/nui-test-native-XXXXXX");
+    snprintf (w->dir, sizeof w->dir, "%s/nui-test-native-XXXXXX", tmpdir ());
     char *made = mkdtemp (w->dir);
     assert (made && chmod (w->dir, 0711) == 0);
     snprintf (w->program, sizeof w->program, "%s/adapter", w->dir);

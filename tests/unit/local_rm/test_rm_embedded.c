@@ -19,6 +19,7 @@
 
 #include "local/rm/embedded/rm_embedded.h"
 #include "proto/base/clock.h"
+#include "tests/unit/tmpdir.h"
 
 struct fixture {
     char dir[64];
@@ -69,7 +70,7 @@ static void open_rm (struct fixture *f)
 static int setup (void **state)
 {
     struct fixture *f = calloc (1, sizeof *f);
-    snprintf (f->dir, sizeof f->dir, "/tmp/nui-test-rm-XXXXXX");
+    snprintf (f->dir, sizeof f->dir, "%s/nui-test-rm-XXXXXX", tmpdir ());
     assert_non_null (mkdtemp (f->dir));
     chmod (f->dir, 0700); /* the adapter lets jobs pass through it */
     umask (077);          /* as a careful administrator's: must not reach the job's path */

@@ -16,6 +16,7 @@
 #include "proto/base/clock.h"
 #include "tests/unit/local_rm/fake_slurm.h"
 #include "tests/unit/local_rm/play_slurm.h"
+#include "tests/unit/tmpdir.h"
 
 enum { ENDS_MAX = 16 };
 
@@ -96,7 +97,7 @@ static int setup (void **state)
     struct world *w = calloc (1, sizeof *w);
     struct err err = {0};
     char path[128];
-    snprintf (w->dir, sizeof w->dir, "/tmp/nui-test-life-XXXXXX");
+    snprintf (w->dir, sizeof w->dir, "%s/nui-test-life-XXXXXX", tmpdir ());
     assert_non_null (mkdtemp (w->dir));
     chmod (w->dir, 0755);
     snprintf (w->token_file, sizeof w->token_file, "%s/token", w->dir);

@@ -16,6 +16,7 @@
 #include "local/rm/slurm/rm_slurm.h"
 #include "proto/base/clock.h"
 #include "tests/unit/local_rm/fake_slurm.h"
+#include "tests/unit/tmpdir.h"
 
 enum { PARTITIONS, NODES, LICENCES, RESERVATIONS, JOBS, LISTS };
 static const char *const list_name[LISTS] = {"partitions", "nodes", "licenses", "reservations",
@@ -163,7 +164,7 @@ static int setup (void **state)
     struct world *w = calloc (1, sizeof *w);
     struct err err = {0};
     char path[128];
-    snprintf (w->dir, sizeof w->dir, "/tmp/nui-test-slurm-XXXXXX");
+    snprintf (w->dir, sizeof w->dir, "%s/nui-test-slurm-XXXXXX", tmpdir ());
     assert_non_null (mkdtemp (w->dir));
     snprintf (path, sizeof path, "%s/key", w->dir);
     FILE *f = fopen (path, "w");

@@ -18,6 +18,7 @@
 #include "local/store/purge.h"
 #include "local/store/runs.h"
 #include "proto/base/clock.h"
+#include "tests/unit/tmpdir.h"
 
 struct fixture {
     char dir[64];
@@ -37,7 +38,7 @@ static void reopen (struct fixture *f)
 static int setup (void **state)
 {
     struct fixture *f = calloc (1, sizeof *f);
-    snprintf (f->dir, sizeof f->dir, "/tmp/nui-test-store-XXXXXX");
+    snprintf (f->dir, sizeof f->dir, "%s/nui-test-store-XXXXXX", tmpdir ());
     assert_non_null (mkdtemp (f->dir));
     snprintf (f->path, sizeof f->path, "%s/local.db", f->dir);
     reopen (f);

@@ -1,4 +1,5 @@
 #include "site.h"
+#include "tests/unit/tmpdir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +30,7 @@ static void shell (const char *fmt, ...)
 int site_group_setup (void **state)
 {
     (void)state;
-    snprintf (certs_dir, sizeof certs_dir, "/tmp/nui-test-svc-ca-XXXXXX");
+    snprintf (certs_dir, sizeof certs_dir, "%s/nui-test-svc-ca-XXXXXX", tmpdir ());
     assert_non_null (mkdtemp (certs_dir));
     static const char *const who[] = {"site alpha", "bank bank",  "meta meta", "meta rival",
                                       "meta third", "user alice", "user bob",  "operator op"};
@@ -436,7 +437,7 @@ void site_restart (struct site *s)
 int site_setup (void **state)
 {
     struct site *s = calloc (1, sizeof *s);
-    snprintf (s->dir, sizeof s->dir, "/tmp/nui-test-svc-XXXXXX");
+    snprintf (s->dir, sizeof s->dir, "%s/nui-test-svc-XXXXXX", tmpdir ());
     assert_non_null (mkdtemp (s->dir));
     chmod (s->dir, 0711);
     s->base = event_base_new ();

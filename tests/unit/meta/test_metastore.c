@@ -14,6 +14,7 @@
 #include "meta/store/jobrows.h"
 #include "meta/store/votes.h"
 #include "proto/base/clock.h"
+#include "tests/unit/tmpdir.h"
 
 struct fixture {
     char dir[64];
@@ -26,7 +27,7 @@ static int setup (void **state)
 {
     struct fixture *f = calloc (1, sizeof *f);
     struct err err;
-    strcpy (f->dir, "/tmp/nui-metastore-XXXXXX");
+    snprintf (f->dir, sizeof f->dir, "%s/nui-metastore-XXXXXX", tmpdir ());
     assert_non_null (mkdtemp (f->dir));
     snprintf (f->path, sizeof f->path, "%s/meta.sqlite", f->dir);
     f->store = metastore_open (f->path, &err);

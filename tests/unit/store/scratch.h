@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/unit/tmpdir.h"
+
 struct scratch {
     char dir[64];
     char db[96];
@@ -15,7 +17,7 @@ struct scratch {
 static inline int scratch_setup (void **state)
 {
     struct scratch *s = calloc (1, sizeof *s);
-    strcpy (s->dir, "/tmp/nui-store-XXXXXX");
+    snprintf (s->dir, sizeof s->dir, "%s/nui-store-XXXXXX", tmpdir ());
     if (!s || !mkdtemp (s->dir))
         return -1;
     snprintf (s->db, sizeof s->db, "%s/state.db", s->dir);
