@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from . import layout as lay
-from .base import Failure, Process, claim, free_ports, port_is_free, run, wait_for
+from .base import Failure, Process, claim, free_ports, polled, port_is_free, run, wait_for
 from .postgres import Postgres
 from .slurm import Slurm
 
@@ -249,7 +249,7 @@ class Grid:
     # ---- using
 
     def environment(self, who):
-        return {**os.environ, "NUI_CONFIG": str(self.layout.config(who)), "NO_COLOR": "1",
+        return {**os.environ, **polled(), "NUI_CONFIG": str(self.layout.config(who)), "NO_COLOR": "1",
                 "XDG_STATE_HOME": str(self.layout.work / f"state-{who}")}
 
     def nui(self, who, *args, seconds=60, **options):

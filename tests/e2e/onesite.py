@@ -14,7 +14,7 @@ from pathlib import Path
 
 import watchdog
 from fixture import BUILD, ROOT, SANITIZER, become, layout, wait_for
-from grid.base import Process, free_ports, run
+from grid.base import Process, free_ports, polled, run
 
 __all__ = ["OneSite", "SharedCase", "SiteCase", "layout", "wait_for", "ROOT"]
 
@@ -133,7 +133,7 @@ class OneSite:
                               capture_output=True, input=stdin, timeout=120, cwd=cwd,
                               env={"PATH": os.environ["PATH"], "TZ": "UTC", "HOME": "/nonexistent",
                                    "NO_COLOR": "1", "NUI_CONFIG": str(config or self.client),
-                                   **(env or {})})
+                                   **polled(), **(env or {})})
 
 
 class SiteCase(unittest.TestCase):
