@@ -18,9 +18,11 @@ uint32_t job_slot_take (struct cluster *c)
     slot = c->slot_count++;
     if (slot / JOB_CHUNK == c->chunk_count) {
         c->chunk = mem_resize (c->chunk, (c->chunk_count + 1) * sizeof *c->chunk);
-        c->chunk[c->chunk_count] = mem_zero (JOB_CHUNK, sizeof **c->chunk);
+        c->chunk[c->chunk_count] = mem_alloc (JOB_CHUNK * sizeof **c->chunk);
         c->chunk_count++;
     }
+    *job_at (c, slot) =
+        (struct job){0}; /* one by one: copies of small sites are made all the time */
     if (slot >= c->slot_cap) {
         uint32_t cap = c->slot_cap ? c->slot_cap * 2 : JOB_CHUNK, hot_cap = c->slot_cap;
         c->hot = grow_lines (c->hot, &hot_cap, cap, sizeof *c->hot);

@@ -475,6 +475,16 @@ void disk_open (void)
 
 /* ---- machines */
 
+/* One becomes as the other is: files of one length differ where they are dirty. */
+static void same_again (struct bytes *to, const struct bytes *from, const struct memfile *file)
+{
+    if (to->size != from->size)
+        copy (to, from);
+    else
+        copy_range (to, from, file->dirty_lo,
+                    file->dirty_hi < from->size ? file->dirty_hi : from->size);
+}
+
 void disk_crash (struct machine *machine)
 {
     struct memfile *file, *next;
@@ -482,9 +492,9 @@ void disk_crash (struct machine *machine)
         if (file->owner != machine)
             continue;
         if (sim_chance (50))
-            copy (&file->now, &file->durable);
+            same_again (&file->now, &file->durable, file);
         else
-            copy (&file->durable, &file->now);
+            same_again (&file->durable, &file->now, file);
         file->dirty_lo = SIZE_MAX;
         file->dirty_hi = 0;
         shm_free (file);
