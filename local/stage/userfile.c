@@ -168,65 +168,96 @@ int userfile_read (const struct userfile_account *a, int dir, const char *path, 
 
 /* --- what there is --------------------------------------------------------------------------- */
 
-struct listing {
-    userfile_fn fn;
-    void *arg;
-    uint32_t left, looks; /* files yet to be told of, and entries yet to be looked at */
-    bool more;
+struct userfile_walk {
+    const struct userfile_account *account;
+    DIR *folder[USERFILE_DEPTH + 1]; /* from the first one down to where it is */
+    size_t len[USERFILE_DEPTH + 1];  /* of the path of each */
+    unsigned depth;                  /* of the last one; 0: all has been seen */
+    bool left;
     char path[STAGE_PATH_MAX];
 };
 
-static void list_folder (struct listing *l, int fd, size_t len, unsigned depth);
-
-static void list_entry (struct listing *l, int folder, const char *name, size_t len, unsigned depth)
-{
-    struct stat st;
-    size_t n = strlen (name), slash = len > 0;
-    if (strcmp (name, ".") == 0 || strcmp (name, "..") == 0 ||
-        fstatat (folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-        return;
-    if (len + slash + n >= sizeof l->path || l->left == 0 || l->looks == 0) {
-        l->more = l->more || S_ISREG (st.st_mode) || S_ISDIR (st.st_mode);
-        return;
-    }
-    l->looks--;
-    if (slash)
-        l->path[len] = '/';
-    memcpy (l->path + len + slash, name, n + 1);
-    if (S_ISREG (st.st_mode)) {
-        l->left--;
-        l->fn (l->arg, l->path, &st);
-    } else if (S_ISDIR (st.st_mode) && depth >= USERFILE_DEPTH) {
-        l->more = true;
-    } else if (S_ISDIR (st.st_mode)) {
-        int fd = openat (folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        list_folder (l, fd, len + slash + n, depth + 1);
-    }
-    l->path[len] = 0;
-}
-
 /* Takes fd over; one that could not be opened is passed over. */
-static void list_folder (struct listing *l, int fd, size_t len, unsigned depth)
+static void walk_down (struct userfile_walk *w, int fd, size_t len)
 {
-    DIR *dir = fd >= 0 ? fdopendir (fd) : NULL;
-    if (fd >= 0 && !dir)
-        close (fd);
-    for (struct dirent *one; dir && !l->more && (one = readdir (dir));)
-        list_entry (l, fd, one->d_name, len, depth);
-    if (dir)
-        closedir (dir);
+    DIR *folder = fd >= 0 ? fdopendir (fd) : NULL;
+    if (!folder) {
+        if (fd >= 0)
+            close (fd);
+        return;
+    }
+    w->folder[w->depth] = folder;
+    w->len[w->depth++] = len;
 }
 
-int userfile_list (const struct userfile_account *a, int dir, uint32_t max, userfile_fn fn,
-                   void *arg, bool *more, struct err *err)
+/* False: fn has enough. */
+static bool walk_entry (struct userfile_walk *w, const char *name, userfile_fn fn, void *arg)
 {
-    struct listing l = {.fn = fn, .arg = arg, .left = max, .looks = 2 * max};
+    int folder = dirfd (w->folder[w->depth - 1]);
+    size_t len = w->len[w->depth - 1], n = strlen (name), slash = len > 0;
+    struct stat st;
+    if (strcmp (name, ".") == 0 || strcmp (name, "..") == 0 ||
+        fstatat (folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+        (!S_ISREG (st.st_mode) && !S_ISDIR (st.st_mode)))
+        return true;
+    if (len + slash + n >= sizeof w->path || (S_ISDIR (st.st_mode) && w->depth > USERFILE_DEPTH)) {
+        w->left = true;
+        return true;
+    }
+    if (slash)
+        w->path[len] = '/';
+    memcpy (w->path + len + slash, name, n + 1);
+    if (S_ISREG (st.st_mode))
+        return fn (arg, w->path, &st);
+    walk_down (w, openat (folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+               len + slash + n);
+    return true;
+}
+
+struct userfile_walk *userfile_walk_begin (const struct userfile_account *a, int dir,
+                                           struct err *err)
+{
+    struct userfile_walk *w = calloc (1, sizeof *w);
+    assert (w);
+    w->account = a;
     struct back *back = become (a);
     int fd = openat (dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), number = errno;
-    list_folder (&l, fd, 0, 0);
+    walk_down (w, fd, 0);
     come_back (back);
-    *more = l.more;
-    return fd >= 0 ? 0 : err_set (err, ERR_IO, "the job's directory: %s", strerror (number));
+    if (w->depth > 0)
+        return w;
+    free (w);
+    err_set (err, ERR_IO, "the job's directory: %s", strerror (number));
+    return NULL;
+}
+
+bool userfile_walk_some (struct userfile_walk *w, uint32_t entries, userfile_fn fn, void *arg)
+{
+    struct back *back = become (w->account);
+    for (uint32_t i = 0; i < entries && w->depth > 0; i++) {
+        struct dirent *one = readdir (w->folder[w->depth - 1]);
+        if (!one) {
+            closedir (w->folder[--w->depth]);
+        } else if (!walk_entry (w, one->d_name, fn, arg)) {
+            w->left = true;
+            while (w->depth > 0)
+                closedir (w->folder[--w->depth]);
+        }
+    }
+    come_back (back);
+    return w->depth > 0;
+}
+
+bool userfile_walk_left (const struct userfile_walk *w)
+{
+    return w->left;
+}
+
+void userfile_walk_end (struct userfile_walk *w)
+{
+    while (w && w->depth > 0)
+        closedir (w->folder[--w->depth]);
+    free (w);
 }
 
 static int part_open (const struct userfile_account *a, struct userfile *p)

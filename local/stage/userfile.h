@@ -28,12 +28,20 @@ void userfile_account_free (struct userfile_account *account);
 int userfile_read (const struct userfile_account *account, int dir, const char *path, bool own,
                    int *fd_out, struct stat *st, struct err *err);
 
-/* Each plain file below the folder that the account may see, at most `max` of them and USERFILE_DEPTH folders deep;
- * links are passed over. *more: there are others. ERR_IO. */
+/* Each plain file below the folder that the account may see, USERFILE_DEPTH folders deep; links are passed over. In steps of
+ * so many entries, since a folder may have any number. */
 enum { USERFILE_DEPTH = 32 };
-typedef void (*userfile_fn) (void *arg, const char *path, const struct stat *st);
-int userfile_list (const struct userfile_account *account, int dir, uint32_t max, userfile_fn fn,
-                   void *arg, bool *more, struct err *err);
+typedef bool (*userfile_fn) (void *arg, const char *path,
+                             const struct stat *st); /* false: no more */
+struct userfile_walk;
+/* The account outlives it; dir need not. NULL with ERR_IO. */
+struct userfile_walk *userfile_walk_begin (const struct userfile_account *account, int dir,
+                                           struct err *err);
+/* False: that was all, or fn has enough. */
+bool userfile_walk_some (struct userfile_walk *walk, uint32_t entries, userfile_fn fn, void *arg);
+/* Something was left out: fn had enough, or a folder was too deep or its name too long. */
+bool userfile_walk_left (const struct userfile_walk *walk);
+void userfile_walk_end (struct userfile_walk *walk); /* NULL is a no-op */
 
 /* Where a file is made: beside its name, until it is whole. */
 struct userfile {

@@ -80,7 +80,7 @@ struct svc {
     char job_dir[4096];             /* JOBDIR */
     struct staging *staging;        /* NULL: nothing is moved in this mode */
     struct stageout *stageouts;     /* hash: files of ended jobs on their way out */
-    struct fetch *fetches;          /* streams: files/fetch.c */
+    struct readings *readings;      /* NULL until the first: files/fetch.c */
     struct inputs *inputs;          /* files/inputs.c; NULL: none are taken in this mode */
     struct event *resume_event;     /* schedctl -r TIME; NULL until the first */
     struct usage *usage;            /* memory/usage.c */

@@ -17,6 +17,7 @@ from fixture import layout, main, wait_for
 SILENT = 1100  # more than all the places that a daemon has
 KNOCKING = 64  # of one address, whose handshakes are not over (rpcserver.h)
 UNREAD = 40, 8  # connections, and calls on each, whose answers are not read
+READ_AT_ONCE = 16  # of one account's files (local/svc/files/fetch.c)
 UNREAD_EACH = 24 << 20  # bytes that may wait for one user (rpcserver.h)
 # A call on a site's own socket, as the account that this runs as: the request on stdin.
 AS_ACCOUNT = """
@@ -105,6 +106,38 @@ class Hostile(Beside):
         self.assertEqual(set(over), {"too many bytes of answers wait to be read: read them first"})
         self.assertRegex(self.grid.daemons["alpha"].log.read_text(),
                          r'rpc refused peer="[^"]*user/alice".*answers that it does not read')
+
+    def test_files_without_an_end(self):
+        """alice wants the last byte of a file of 4 TB that has nothing in it, again and again: all of it is hashed for her, a
+        piece at a time between others' calls, and only so many at once. The same of a directory with too much in it."""
+        local = self.forge.contract.local
+        script = b"#!/bin/sh\ntruncate -s 4T big\nmkdir many\ncd many\nseq 20000 | xargs touch\n"
+        mine = self.submit_here("alice", self.signed("alice", script))
+        self.wait_here("alice", mine, "Completed")
+        over = []
+
+        @contextlib.contextmanager
+        def attack():
+            with contextlib.ExitStack() as opened:
+                channel = opened.enter_context(self.forge.channel("alpha", "user", "alice"))
+                stub = channel.unary_stream("/nui.local.v1.Local/Fetch", request_serializer=lambda m: m.SerializeToString(),
+                                            response_deserializer=bytes)
+                asked = [stub(local.FetchRequest(job_id=mine, path="big", offset=(4 << 40) - 1), timeout=600) for _ in range(60)]
+                for call in asked:
+                    opened.callback(call.cancel)
+
+                def refused():
+                    return [call.details() for call in asked if not call.is_active()]
+                wait_for("what is too much to be refused", lambda: len(refused()) >= len(asked) - READ_AT_ONCE, 60,
+                         self.grid.daemons["alpha"].log)
+                yield
+                over.append(refused())
+        self.beside(attack)
+        self.assertEqual([len(words) for words in over], [60 - READ_AT_ONCE] * len(over))
+        self.assertEqual({word for words in over for word in words}, {"16 of your files are being read here: one after another"})
+        with self.forge.channel("alpha", "user", "alice") as channel:
+            files = self.forge.call(channel, "nui.local.v1.Local", "Files", local.FilesRequest(job_id=mine), local.FilesReply, 60)
+        self.assertEqual((len(files.files), files.more), (4096, True))
 
     def test_a_host_list_of_a_million(self):
         envelope = self.signed("alice", b"#!/bin/sh\n", change=lambda job: setattr(job.components[0], "hosts",

@@ -1,5 +1,5 @@
 /* FILES and FETCH: what lies in a job's directory, and one file of it as a stream, for the job's owner. Files are looked at and
- * opened as the job's account, below its directory and through no link (userfile.h). A stream goes in turns of the loop; the
+ * opened as the job's account, below its directory and through no link (userfile.h). Both go in turns of the loop; the
  * whole file is hashed, also what the caller has already, so that he can check what he put together. */
 #include <assert.h>
 #include <errno.h>
@@ -16,19 +16,98 @@
 #include "proto/hash/sha256.h"
 #include "proto/job/stagespec.h"
 
-enum { CHUNK = 128 * 1024, CHUNKS_PER_TURN = 8, FILES_MAX = 4096 };
+enum {
+    CHUNK = 128 * 1024,
+    CHUNKS_PER_TURN = 8,
+    READINGS_OF_ONE = 16,
+    READINGS_MAX = 256,
+    FILES_MAX = 4096,
+    NAMES_MAX = 1 << 20, /* bytes of names in a listing */
+    ENTRIES_PER_TURN = 256,
+    ENTRIES_MAX = 4 * FILES_MAX,
+};
 
-struct fetch {
+/* What is being read for somebody, one turn of the loop at a time: however many ask, the loop is held for one step of one of
+ * them, and then looks at everybody else's calls. */
+struct reading {
     struct svc *svc;
     struct rpccall *call;
+    uid_t uid;    /* of whom it is read for */
+    bool blocked; /* the peer is slow: until its ready hook */
+    void (*step) (struct reading *r);
+    void (*end) (struct reading *r, enum rpc_status status, const char *message);
+    struct reading *prev, *next;
+};
+
+struct readings {
+    struct reading *list; /* the first has its turn */
+    struct event *turn;
+};
+
+struct fetch {
+    struct reading reading;
     int fd;
     int64_t at, offset, size; /* hashed so far; sent from; of the file when it was opened */
     EVP_MD_CTX *hash;
-    bool blocked; /* the peer is slow: until its ready hook */
-    struct event *turn;
-    struct fetch *prev, *next;
     uint8_t buf[CHUNK];
 };
+
+static void on_turn (evutil_socket_t fd, short what, void *arg)
+{
+    struct readings *all = arg;
+    struct reading *r;
+    (void)fd, (void)what;
+    DL_SEARCH_SCALAR (all->list, r, blocked, false);
+    if (!r)
+        return;
+    DL_DELETE (all->list, r);
+    DL_APPEND (all->list, r);
+    event_active (all->turn, EV_TIMEOUT, 0);
+    r->step (r);
+}
+
+static int reading_admit (struct svc *svc, const struct userfile_account *account, struct err *err)
+{
+    struct reading *r;
+    uint32_t own = 0, all = 0;
+    if (!svc->readings) {
+        svc->readings = calloc (1, sizeof *svc->readings);
+        assert (svc->readings);
+        svc->readings->turn = event_new (svc->base, -1, 0, on_turn, svc->readings);
+        assert (svc->readings->turn);
+    }
+    DL_FOREACH (svc->readings->list, r) {
+        own += r->uid == account->uid;
+        all++;
+    }
+    if (own >= READINGS_OF_ONE)
+        return err_set (err, ERR_LIMIT, "%d of your files are being read here: one after another",
+                        READINGS_OF_ONE);
+    if (all >= READINGS_MAX)
+        return err_set (err, ERR_LIMIT, "%d files are being read here: try again", READINGS_MAX);
+    return 0;
+}
+
+static void on_ready (void *arg)
+{
+    struct reading *r = arg;
+    r->blocked = false;
+    event_active (r->svc->readings->turn, EV_TIMEOUT, 0);
+}
+
+static void on_cancel (void *arg)
+{
+    struct reading *r = arg;
+    r->end (r, RPC_CANCELLED, "cancelled");
+}
+
+static void reading_begin (struct reading *r)
+{
+    DL_APPEND (r->svc->readings->list, r);
+    rpccall_on_cancel (r->call, on_cancel, r);
+    rpccall_on_ready (r->call, on_ready, r);
+    event_active (r->svc->readings->turn, EV_TIMEOUT, 0);
+}
 
 /* The directory of a job that the caller owns, and its account; *dir_out and *account are the caller's. */
 static int fetch_place (struct svc *svc, struct rpccall *call, const char *job_id,
@@ -58,64 +137,100 @@ static int fetch_place (struct svc *svc, struct rpccall *call, const char *job_i
 
 /* --- FILES ------------------------------------------------------------------------------------ */
 
-struct list {
+struct listing {
+    struct reading reading;
+    struct userfile_account account;
+    struct userfile_walk *walk;
     struct arena *arena;
-    Nui__Local__V1__FilesReply *reply;
+    Nui__Local__V1__FilesReply reply;
+    size_t bytes;     /* of names */
+    uint32_t entries; /* looked at */
 };
 
-static void list_add (void *arg, const char *path, const struct stat *st)
+static bool list_add (void *arg, const char *path, const struct stat *st)
 {
-    struct list *list = arg;
+    struct listing *l = arg;
     if (stage_names_check (path, NULL) != 0)
-        return; /* no client could ask for it */
-    Nui__Local__V1__FileInfo *info = arena_new (list->arena, Nui__Local__V1__FileInfo);
+        return true; /* no client could ask for it */
+    if (l->reply.n_files == FILES_MAX || l->bytes + strlen (path) > NAMES_MAX)
+        return false;
+    Nui__Local__V1__FileInfo *info = arena_new (l->arena, Nui__Local__V1__FileInfo);
     nui__local__v1__file_info__init (info);
-    info->path = arena_strdup (list->arena, path);
+    info->path = arena_strdup (l->arena, path);
     info->bytes = st->st_size;
     info->changed_us = st->st_mtim.tv_sec * US_PER_S + st->st_mtim.tv_nsec / 1000;
-    list->reply->files[list->reply->n_files++] = info;
+    l->reply.files[l->reply.n_files++] = info;
+    l->bytes += strlen (path);
+    return true;
+}
+
+static void listing_free (struct listing *l)
+{
+    if (l->reading.svc)
+        DL_DELETE (l->reading.svc->readings->list, &l->reading);
+    userfile_walk_end (l->walk);
+    userfile_account_free (&l->account);
+    arena_destroy (l->arena);
+    free (l);
+}
+
+static void listing_end (struct reading *r, enum rpc_status status, const char *message)
+{
+    struct rpccall *call = r->call;
+    listing_free ((struct listing *)r);
+    rpccall_finish (call, status, message);
+}
+
+static void listing_step (struct reading *r)
+{
+    struct listing *l = (struct listing *)r;
+    l->entries += ENTRIES_PER_TURN;
+    bool on = userfile_walk_some (l->walk, ENTRIES_PER_TURN, list_add, l);
+    if (on && l->entries < ENTRIES_MAX)
+        return;
+    l->reply.more = on || userfile_walk_left (l->walk);
+    rpccall_reply (r->call, &l->reply.base);
+    listing_free (l);
 }
 
 void fetch_files (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     struct svc *svc = self;
     const Nui__Local__V1__FilesRequest *r = (const Nui__Local__V1__FilesRequest *)request;
-    Nui__Local__V1__FilesReply reply = NUI__LOCAL__V1__FILES_REPLY__INIT;
-    struct userfile_account account;
+    struct listing *l = calloc (1, sizeof *l);
     struct err err = {0};
-    bool more = false;
-    int dir;
-    int rc = fetch_place (svc, call, r->job_id, r->component, &dir, &account, &err);
-    if (rc == 0) {
-        arena_reset (svc->call_arena);
-        reply.files = arena_array (svc->call_arena, FILES_MAX, sizeof *reply.files);
-        struct list list = {svc->call_arena, &reply};
-        rc = userfile_list (&account, dir, FILES_MAX, list_add, &list, &more, &err);
-        reply.more = more;
-        userfile_account_free (&account);
+    int dir = -1;
+    assert (l);
+    l->arena = arena_create (0);
+    int rc = fetch_place (svc, call, r->job_id, r->component, &dir, &l->account, &err);
+    if (rc == 0)
+        rc = reading_admit (svc, &l->account, &err);
+    if (rc == 0 && !(l->walk = userfile_walk_begin (&l->account, dir, &err)))
+        rc = err.code;
+    if (dir >= 0)
         close (dir);
-    }
-    if (rc != 0)
+    if (rc != 0) {
+        listing_free (l);
         jobs_refuse (svc, call, &err);
-    else
-        rpccall_reply (call, &reply.base);
+        return;
+    }
+    l->reading = (struct reading){
+        .svc = svc, .call = call, .uid = l->account.uid, .step = listing_step, .end = listing_end};
+    nui__local__v1__files_reply__init (&l->reply);
+    l->reply.files = arena_array (l->arena, FILES_MAX, sizeof *l->reply.files);
+    reading_begin (&l->reading);
 }
 
 /* --- FETCH ------------------------------------------------------------------------------------ */
 
-static void fetch_free (struct fetch *f)
+static void fetch_end (struct reading *r, enum rpc_status status, const char *message)
 {
-    DL_DELETE (f->svc->fetches, f);
-    event_free (f->turn);
+    struct fetch *f = (struct fetch *)r;
+    struct rpccall *call = r->call;
+    DL_DELETE (r->svc->readings->list, r);
     EVP_MD_CTX_free (f->hash);
     close (f->fd);
     free (f);
-}
-
-static void fetch_end (struct fetch *f, enum rpc_status status, const char *message)
-{
-    struct rpccall *call = f->call;
-    fetch_free (f);
     rpccall_finish (call, status, message);
 }
 
@@ -128,12 +243,12 @@ static void fetch_over (struct fetch *f)
     chunk.bytes = f->size;
     chunk.sha256.data = sum;
     chunk.sha256.len = sizeof sum;
-    rpccall_send (f->call, &chunk.base);
-    fetch_end (f, RPC_OK, NULL);
+    rpccall_send (f->reading.call, &chunk.base);
+    fetch_end (&f->reading, RPC_OK, NULL);
 }
 
 /* Hashes what is next, and sends what of it is wanted. False: the file has become shorter, or cannot be read. */
-static bool fetch_step (struct fetch *f)
+static bool fetch_chunk (struct fetch *f)
 {
     Nui__Local__V1__FetchChunk chunk = NUI__LOCAL__V1__FETCH_CHUNK__INIT;
     int64_t end = f->at < f->offset ? f->offset : f->size;
@@ -148,46 +263,26 @@ static bool fetch_step (struct fetch *f)
         chunk.data.data = f->buf;
         chunk.data.len = (size_t)n;
         chunk.bytes = f->size;
-        f->blocked = !rpccall_send (f->call, &chunk.base);
+        f->reading.blocked = !rpccall_send (f->reading.call, &chunk.base);
     }
     f->at += n;
     return true;
 }
 
-static void on_turn (evutil_socket_t fd, short what, void *arg)
+static void fetch_step (struct reading *r)
 {
-    struct fetch *f = arg;
-    (void)fd;
-    (void)what;
-    for (int i = 0; i < CHUNKS_PER_TURN && !f->blocked && f->at < f->size; i++)
-        if (!fetch_step (f)) {
-            fetch_end (f, RPC_ABORTED, "the file became shorter while it was being sent");
+    struct fetch *f = (struct fetch *)r;
+    for (int i = 0; i < CHUNKS_PER_TURN && !r->blocked && f->at < f->size; i++)
+        if (!fetch_chunk (f)) {
+            fetch_end (r, RPC_ABORTED, "the file became shorter while it was being sent");
             return;
         }
-    if (f->blocked)
-        return;
-    if (f->at >= f->size)
+    if (!r->blocked && f->at >= f->size)
         fetch_over (f);
-    else
-        event_active (f->turn, EV_TIMEOUT, 0);
-}
-
-static void on_ready (void *arg)
-{
-    struct fetch *f = arg;
-    if (!f->blocked)
-        return;
-    f->blocked = false;
-    event_active (f->turn, EV_TIMEOUT, 0);
-}
-
-static void on_cancel (void *arg)
-{
-    fetch_end (arg, RPC_CANCELLED, "cancelled");
 }
 
 static int file_open (struct svc *svc, struct rpccall *call, const Nui__Local__V1__FetchRequest *r,
-                      int *fd, struct stat *st, struct err *err)
+                      int *fd, struct stat *st, uid_t *uid, struct err *err)
 {
     struct userfile_account account;
     int dir;
@@ -196,7 +291,10 @@ static int file_open (struct svc *svc, struct rpccall *call, const Nui__Local__V
         rc = fetch_place (svc, call, r->job_id, r->component, &dir, &account, err);
     if (rc != 0)
         return rc;
-    rc = userfile_read (&account, dir, r->path, false, fd, st, err);
+    *uid = account.uid;
+    rc = reading_admit (svc, &account, err);
+    if (rc == 0)
+        rc = userfile_read (&account, dir, r->path, false, fd, st, err);
     userfile_account_free (&account);
     close (dir);
     if (rc == 0 && (r->offset < 0 || r->offset > st->st_size)) {
@@ -213,29 +311,38 @@ void fetch_serve (void *self, struct rpccall *call, const ProtobufCMessage *requ
     const Nui__Local__V1__FetchRequest *r = (const Nui__Local__V1__FetchRequest *)request;
     struct err err = {0};
     struct stat st;
+    uid_t uid;
     int fd;
-    if (file_open (svc, call, r, &fd, &st, &err) != 0) {
+    if (file_open (svc, call, r, &fd, &st, &uid, &err) != 0) {
         jobs_refuse (svc, call, &err);
         return;
     }
     struct fetch *f = calloc (1, sizeof *f);
     assert (f);
-    *f =
-        (struct fetch){.svc = svc, .call = call, .fd = fd, .offset = r->offset, .size = st.st_size};
-    f->hash = sha256_begin ();
-    f->turn = evtimer_new (svc->base, on_turn, f);
-    assert (f->turn);
-    DL_APPEND (svc->fetches, f);
-    rpccall_on_cancel (call, on_cancel, f);
-    rpccall_on_ready (call, on_ready, f);
-    event_active (f->turn, EV_TIMEOUT, 0);
+    *f = (struct fetch){
+        .reading = {.svc = svc, .call = call, .uid = uid, .step = fetch_step, .end = fetch_end},
+        .fd = fd,
+        .offset = r->offset,
+        .size = st.st_size,
+        .hash = sha256_begin ()};
+    reading_begin (&f->reading);
 }
 
 void fetch_draining (struct svc *svc)
 {
-    struct fetch *f, *next;
-    DL_FOREACH_SAFE (svc->fetches, f, next)
-        fetch_end (f, RPC_UNAVAILABLE, "the site is stopping; ask again from the byte you have");
+    struct reading *r, *next;
+    if (!svc->readings)
+        return;
+    DL_FOREACH_SAFE (svc->readings->list, r, next)
+        r->end (r, RPC_UNAVAILABLE, "the site is stopping; ask again from the byte you have");
 }
 
-const struct svc_listener fetch_listener = {.stop = fetch_draining};
+static void fetch_close (struct svc *svc)
+{
+    if (svc->readings)
+        event_free (svc->readings->turn);
+    free (svc->readings);
+    svc->readings = NULL;
+}
+
+const struct svc_listener fetch_listener = {.stop = fetch_draining, .close = fetch_close};
