@@ -23,6 +23,8 @@ enum { OWNER_BYTES = 16, OWNER_MAX = 2 * OWNER_BYTES + 1, NAME_MAX_ = 2 * SHA256
 #define FRESH (10 * 60 * US_PER_S)
 /* Stays free on the disk, which is the daemon's state's as well. */
 #define ROOM_MIN (INT64_C (256) << 20)
+/* Removed in one call: the rest is there at the next. */
+enum { SWEEP_MAX = 128 };
 
 struct content_key {
     uint8_t owner[OWNER_BYTES];
@@ -69,6 +71,15 @@ static void hex_text (const uint8_t *bytes, size_t count, char *out)
 {
     for (size_t i = 0; i < count; i++)
         snprintf (out + 2 * i, 3, "%02x", bytes[i]);
+}
+
+/* Of digits that were checked. */
+static void hex_read (const char *text, size_t count, uint8_t *out)
+{
+    for (size_t i = 0; i < 2 * count; i++) {
+        uint8_t digit = (uint8_t)(text[i] <= '9' ? text[i] - '0' : text[i] - 'a' + 10);
+        out[i / 2] = (uint8_t)(i % 2 ? out[i / 2] << 4 | digit : digit);
+    }
 }
 
 static struct content_key key_make (const char *owner, const uint8_t sum[SHA256_BYTES])
@@ -120,11 +131,7 @@ static int64_t entry_bytes (int folder, const char *name, struct stat *st,
     if (strspn (name, "0123456789abcdef") != 2 * (size_t)SHA256_BYTES ||
         fstatat (folder, name, st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG (st->st_mode))
         return -1;
-    for (size_t i = 0; i < SHA256_BYTES; i++) {
-        unsigned byte;
-        sscanf (name + 2 * i, "%2x", &byte);
-        sum[i] = (uint8_t)byte;
-    }
+    hex_read (name, SHA256_BYTES, sum);
     const char *rest = name + 2 * (size_t)SHA256_BYTES;
     *is_part = *rest != 0;
     if (!*rest)
@@ -185,19 +192,19 @@ static void part_forget (struct contents *c, const struct content_key *key)
         part_close (c, part);
 }
 
-/* Removes what no job needs and was not asked for since `before`. Returns how many bytes became free. */
-static int64_t folder_sweep (struct contents *c, const uint8_t id[OWNER_BYTES], int folder,
-                             time_us before)
+/* Removes what no job needs and was not asked for since `before`, some of it where it is much. */
+static void folder_sweep (struct contents *c, const uint8_t id[OWNER_BYTES], int folder,
+                          time_us before)
 {
     struct stat st;
     struct content_key key;
-    int64_t freed = 0;
+    uint32_t removed = 0;
     bool is_part;
     struct owner *o = owner_of (c, id, folder);
     int fd = openat (folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir (fd) : NULL;
     memcpy (key.owner, id, OWNER_BYTES);
-    for (struct dirent *one; dir && (one = readdir (dir));) {
+    for (struct dirent *one; dir && removed < SWEEP_MAX && (one = readdir (dir));) {
         int64_t bytes = entry_bytes (fd, one->d_name, &st, key.sha256, &is_part);
         if (bytes < 0 || st.st_mtim.tv_sec * US_PER_S >= before || (!is_part && is_held (c, &key)))
             continue;
@@ -205,7 +212,7 @@ static int64_t folder_sweep (struct contents *c, const uint8_t id[OWNER_BYTES], 
             part_forget (c, &key);
         if (unlinkat (fd, one->d_name, 0) != 0)
             continue;
-        freed += bytes;
+        removed++;
         o->bytes -= bytes;
         o->files--;
     }
@@ -213,14 +220,25 @@ static int64_t folder_sweep (struct contents *c, const uint8_t id[OWNER_BYTES], 
         closedir (dir);
     else if (fd >= 0)
         close (fd);
-    return freed;
+}
+
+/* Whether so many bytes more leave the disk what it needs: parts were counted when they began, by themselves. */
+static int disk_check (int folder, int64_t bytes, struct err *err)
+{
+    struct statvfs fs;
+    if (fstatvfs (folder, &fs) != 0)
+        return 0;
+    int64_t all = (int64_t)fs.f_blocks * (int64_t)fs.f_frsize;
+    int64_t left = (int64_t)fs.f_bavail * (int64_t)fs.f_frsize;
+    return left - bytes >= (all / 20 < ROOM_MIN ? all / 20 : ROOM_MIN)
+               ? 0
+               : err_set (err, ERR_LIMIT, "no room on the disk for %" PRId64 " bytes more", bytes);
 }
 
 /* Whether another content of so many bytes is taken. */
 static int room_check (struct contents *c, const struct content_key *key, int folder, int64_t bytes,
                        struct err *err)
 {
-    struct statvfs fs;
     struct owner *o = owner_of (c, key->owner, folder);
     if ((o->bytes + bytes > c->limits.share || o->files >= CONTENTS_OF_ONE) &&
         bytes <= c->limits.share)
@@ -236,14 +254,7 @@ static int room_check (struct contents *c, const struct content_key *key, int fo
         return err_set (err, ERR_LIMIT,
                         "you have %u files here that travel with jobs, more are not taken",
                         o->files);
-    if (fstatvfs (folder, &fs) == 0) {
-        int64_t all = (int64_t)fs.f_blocks * (int64_t)fs.f_frsize;
-        int64_t left = (int64_t)fs.f_bavail * (int64_t)fs.f_frsize;
-        if (left - bytes < (all / 20 < ROOM_MIN ? all / 20 : ROOM_MIN))
-            return err_set (err, ERR_LIMIT, "no room on the disk for %" PRId64 " bytes more",
-                            bytes);
-    }
-    return 0;
+    return disk_check (folder, bytes, err);
 }
 
 /* --- parts ------------------------------------------------------------------------------------ */
@@ -430,7 +441,11 @@ static int put (struct contents *c, const struct content_key *key, int folder, i
         rc = part_check (part, err);
         state->checking = part->at < part->there;
     }
-    if (rc == 0 && !state->checking && len > 0 && offset == part->at)
+    bool writes = rc == 0 && !state->checking && len > 0 && offset == part->at;
+    state->bytes = part->at;
+    if (writes && (rc = disk_check (folder, (int64_t)len, err)) != 0)
+        return rc;
+    if (writes)
         rc = part_write (part, data, len, err);
     state->bytes = part->at;
     if (rc != 0) /* what is on disk is not what was hashed: read again */
@@ -534,11 +549,7 @@ void contents_sweep (struct contents *c, time_us now)
         c->sweep = NULL;
         return;
     }
-    for (size_t i = 0; i < OWNER_BYTES; i++) {
-        unsigned byte;
-        sscanf (one->d_name + 2 * i, "%2x", &byte);
-        id[i] = (uint8_t)byte;
-    }
+    hex_read (one->d_name, OWNER_BYTES, id);
     int folder = folder_open (c, id, false);
     if (folder < 0)
         return;

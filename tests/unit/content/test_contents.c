@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "proto/base/clock.h"
@@ -244,6 +246,48 @@ static void swept (void **state)
     assert_int_equal (mkdir (p->dir, 0700), 0);
 }
 
+/* Each of two that began when there was room for one has its share; what both would need is not there. */
+static void half_sent_files_leave_the_disk_its_room (void **state)
+{
+    struct place *p = *state;
+    struct err err = {0};
+    struct statvfs fs;
+    if (mount ("none", p->dir, "tmpfs", 0, "size=12m,mode=0700") != 0)
+        skip (); /* not root, or not here */
+    reopen (p);
+    assert_int_equal (give (p, ALICE, p->big, BIG, p->sum, 1 << 20, &err), 0);
+    assert_int_equal (give (p, BOB, p->big, BIG, p->sum, 1 << 20, &err), 0);
+    assert_int_equal (give (p, ALICE, p->big, BIG, p->sum, BIG - 1, &err), 0);
+    assert_int_equal (give (p, BOB, p->big, BIG, p->sum, BIG, &err), ERR_LIMIT);
+    assert_non_null (strstr (err.text, "no room on the disk"));
+    assert_int_equal (statvfs (p->dir, &fs), 0);
+    assert_true (fs.f_bavail >= fs.f_blocks / 20);
+    contents_close (p->contents);
+    p->contents = NULL;
+    assert_int_equal (umount2 (p->dir, MNT_DETACH), 0);
+}
+
+/* A sweep is one turn of the daemon's loop. */
+static void much_is_swept_in_several_turns (void **state)
+{
+    struct place *p = *state;
+    struct err err = {0};
+    uint8_t sum[SHA256_BYTES];
+    for (uint32_t i = 0; i < 300; i++) {
+        sha256 (&i, sizeof i, sum);
+        assert_int_equal (give (p, ALICE, (const uint8_t *)&i, sizeof i, sum, sizeof i, &err), 0);
+    }
+    unsigned before = files (p, 7200), turns = 0;
+    assert_int_equal (before, 300);
+    for (unsigned left = before; left > 0; turns++) {
+        contents_sweep (p->contents, clock_now_us ());
+        unsigned now = files (p, 7200);
+        assert_in_range (left - now, 0, 128);
+        left = now;
+        assert_in_range (turns, 0, 20);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +296,8 @@ int main (void)
         cmocka_unit_test_setup_teardown (another_than_was_said, setup, teardown),
         cmocka_unit_test_setup_teardown (limits_hold, setup, teardown),
         cmocka_unit_test_setup_teardown (swept, setup, teardown),
+        cmocka_unit_test_setup_teardown (half_sent_files_leave_the_disk_its_room, setup, teardown),
+        cmocka_unit_test_setup_teardown (much_is_swept_in_several_turns, setup, teardown),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
