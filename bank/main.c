@@ -20,8 +20,8 @@ struct bank {
 };
 
 /* In the order of their bits. */
-static const char *const notify_words[] = {"CLOCKAHEAD",  "DATABASEDOWN", "WRITEREFUSED",
-                                           "STATEFAILED", "RECONOPEN",    NULL};
+static const char *const notify_words[] = {
+    "CLOCKAHEAD", "DATABASEDOWN", "WRITEREFUSED", "STATEFAILED", "RECONOPEN", "ALLOCATION", NULL};
 static_assert (NOTIFY_ALL == (1u << (sizeof (notify_words) / sizeof (*notify_words) - 1)) - 1,
                "a word for each event");
 

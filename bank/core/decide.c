@@ -97,6 +97,8 @@ static const struct operation operation[] = {
                              .needs = {NUMBER (QUOTE, quote_cancel.id)}},
     [LEDGER_BEGIN] = {"begin", decide_begin, .daily = true,
                       .needs = {NUMBER (ALLOC, begin.allocation_id)}},
+    [LEDGER_TOLD] = {"told", decide_told, .daily = true,
+                     .needs = {NUMBER (ALLOC, told.allocation_id)}},
     [LEDGER_CLOCK] = {"clock-accept", decide_clock, .daily = false},
     [LEDGER_ACCOUNT_REOPEN] = {"account-reopen", decide_account_reopen, .manager = true,
                                .agency = {NAME (WHOLE, close.name)},

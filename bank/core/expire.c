@@ -1,4 +1,6 @@
-/* The beginning of an allocation that was made before: it repays what its account and project owe by then.
+/* What time brings to an allocation, and that its leads were told of it.
+ *
+ * The beginning of an allocation that was made before: it repays what its account and project owe by then.
  *
  * The end of one (rules E1, E2): what it has left, and nothing holds, goes to
  * bank:expired; what it is below zero, once nothing is held, is owed by its project. What is held
@@ -62,4 +64,20 @@ void decide_begin (struct ledger_view *view, const struct ledger_request *req,
     out->note =
         arena_printf (view->arena, "%s of %s began, %s credits repaid what was owed", out->done.id,
                       account->name, credit_format (before - alloc->posted, text));
+}
+
+/* Once for an allocation and a threshold, by its key. Nothing changes but that it is written down. */
+void decide_told (struct ledger_view *view, const struct ledger_request *req,
+                  struct ledger_outcome *out)
+{
+    const struct ledger_alloc *alloc = ledger_alloc_by_id (view, req->told.allocation_id);
+    if (!alloc) {
+        outcome_refuse (view, out, ERR_NOT_FOUND, false, "alloc.%lld is not there",
+                        (long long)req->told.allocation_id);
+        return;
+    }
+    struct journal j = {.view = view, .effective_at = view->now};
+    journal_close (&j);
+    out->done.id = arena_printf (view->arena, "alloc.%lld", (long long)alloc->id);
+    out->note = arena_printf (view->arena, "%s", req->told.text);
 }

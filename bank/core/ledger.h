@@ -86,6 +86,7 @@ enum ledger_kind {
     LEDGER_GRANT_REVOKE,
     LEDGER_ACCOUNT_RENAME,
     LEDGER_PROJECT_MOVE,
+    LEDGER_TOLD, /* its leads were told how an allocation stands */
     LEDGER_KINDS,
 };
 const char *ledger_kind_name (enum ledger_kind kind); /* "hold" … as the op table has it */
@@ -390,6 +391,10 @@ struct ledger_request {
         struct {
             int64_t allocation_id;
         } begin;
+        struct {
+            int64_t allocation_id;
+            const char *text; /* what they were told */
+        } told;
         struct {
             enum ledger_freezable what;
             const char *name; /* NULL: a grant, by its number */

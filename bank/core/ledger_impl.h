@@ -187,7 +187,7 @@ operation_decide decide_freeze, decide_quote, decide_clock, decide_quote_cancel,
     decide_account_close, decide_account_reopen, decide_carry, decide_funder, decide_grant,
     decide_split, decide_split_back, decide_grant_extend, decide_grant_amend, decide_grant_revoke,
     decide_account_rename, decide_project_move, decide_recon, decide_recon_set, decide_role,
-    decide_expire, decide_begin;
+    decide_expire, decide_begin, decide_told;
 
 /* The hold that "hold.7" names; NULL when there is none in the view. */
 struct ledger_hold *hold_named (const struct ledger_view *view, const char *hold_id);

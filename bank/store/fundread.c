@@ -236,6 +236,37 @@ void fundread_unowned (struct reader *reader, fundread_unowned_f done, void *arg
     pgbatch_submit (reader->loop);
 }
 
+static void give_near (struct read *read, struct err *err, PGresult *const *res)
+{
+    uint32_t count = res ? (uint32_t)PQntuples (res[0]) : 0;
+    struct fund_near *row = arena_array (read->arena, count, sizeof (*row));
+    for (uint32_t i = 0; i < count; i++)
+        row[i] = (struct fund_near){.id = pgres_i64 (res[0], (int)i, 0),
+                                    .what = pgres_i64 (res[0], (int)i, 1),
+                                    .end_s = pgres_i64 (res[0], (int)i, 2),
+                                    .account = pgres_text (res[0], (int)i, 3, read->arena),
+                                    .project = pgres_text (res[0], (int)i, 4, read->arena),
+                                    .granted = pgres_i64 (res[0], (int)i, 5),
+                                    .left = pgres_i64 (res[0], (int)i, 6),
+                                    .end = pgres_i64 (res[0], (int)i, 7),
+                                    .leads = pgres_text (res[0], (int)i, 8, read->arena)};
+    GIVE (read, fundread_near_f) (read->arg, err, row, count);
+}
+
+void fundread_near (struct reader *reader, time_us now, time_us month, fundread_near_f done,
+                    void *arg)
+{
+    const int64_t moments[] = {now, month};
+    struct read *read = read_start (reader, (reader_any_f)done, arg, give_near);
+    if (!read)
+        return;
+    struct pgargs *args = pgargs_create (read->arena, "i");
+    for (int i = 0; i < 2; i++)
+        pgargs_i64 (args, 0, moments[i]);
+    read_add (read, RD_NEAR, args);
+    pgbatch_submit (reader->loop);
+}
+
 static void give_figures (struct read *read, struct err *err, PGresult *const *res)
 {
     struct fund_figures figures = {0};

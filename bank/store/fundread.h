@@ -109,6 +109,19 @@ typedef void (*fundread_unowned_f) (void *arg, const struct err *err,
                                     const struct fund_unowned *row, uint32_t count);
 void fundread_unowned (struct reader *reader, fundread_unowned_f done, void *arg);
 
+/* Allocations whose leads are to hear of them: each until the bank has written down that they did. */
+struct fund_near {
+    int64_t id, what,
+        end_s; /* what: 1: four fifths are used, 2: all is, 3: it ends within the month (end_s: then) */
+    const char *account, *project, *leads; /* identities, parted by commas */
+    credit_micro granted, left;
+    time_us end;
+};
+typedef void (*fundread_near_f) (void *arg, const struct err *err, const struct fund_near *row,
+                                 uint32_t count);
+void fundread_near (struct reader *reader, time_us now, time_us month, fundread_near_f done,
+                    void *arg);
+
 /* What an operator's board shows. */
 struct fund_figures {
     int64_t blocks;

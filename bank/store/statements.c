@@ -552,6 +552,21 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "SELECT l.id FROM allocation l JOIN op o ON o.id = l.op_id WHERE l.valid_from > 0 AND "
         "l.valid_from <= ($1::bigint[])[1] AND o.recorded_at < l.valid_from AND NOT EXISTS (SELECT FROM op b WHERE "
         "b.client = 'bank:begin' AND b.key = int8send (l.id) || int8send (0)) ORDER BY l.valid_from, l.id LIMIT 256"},
+    /* $1 a moment, and one a month later: of allocations that are in force, those of which four fifths (1) or all (2) is used, and
+     * those that end within the month and were longer (3), with the projects' leads; those alone of which the bank has not said
+     * so. Its key is the allocation's number and, above 56 bits, which of these, with the second of the end that was told. */
+    [BANK_STMT_COUNT + RD_NEAR] = {"rd_near",
+        "SELECT l.id, w.what::bigint, w.end_s, a.name, p.name, b.granted, b.posted, l.valid_to, coalesce ((SELECT "
+        "string_agg (DISTINCT r.identity, ',' ORDER BY r.identity) FROM membership m JOIN person r ON r.id = m.person_id "
+        "WHERE m.project_id = p.id AND m.role = 'lead' AND m.valid_from <= ($1::bigint[])[1] AND m.valid_to > ($1::bigint[])[1]), '') "
+        "FROM allocation l JOIN balance b ON b.allocation_id = l.id JOIN account a ON a.id = l.account_id "
+        "JOIN project p ON p.id = a.project_id CROSS JOIN LATERAL (VALUES (1, 0::bigint), (2, 0), (3, l.valid_to / 1000000)) "
+        "AS w (what, end_s) WHERE a.class = 'PROJECT' AND b.granted > 0 AND l.valid_from <= ($1::bigint[])[1] AND "
+        "l.valid_to > ($1::bigint[])[1] AND CASE w.what WHEN 1 THEN b.posted > 0 AND b.posted <= b.granted / 5 "
+        "WHEN 2 THEN b.posted <= 0 ELSE b.posted > 0 AND l.valid_to <= ($1::bigint[])[2] AND "
+        "l.valid_to - l.valid_from > ($1::bigint[])[2] - ($1::bigint[])[1] END AND NOT EXISTS (SELECT FROM op o WHERE "
+        "o.client = 'bank:told' AND o.key = int8send (l.id) || int8send ((w.what::bigint << 56) | w.end_s)) "
+        "ORDER BY l.id, w.what LIMIT 64"},
     /* $1 who, $2 account or none, $3 from, to, lines, then whether to group by each of enum reader_by:
      * what was charged and given back in the period, by who paid. */
     [BANK_STMT_COUNT + RD_USAGE] = {"rd_usage",

@@ -82,6 +82,7 @@ enum read_stmt {
     RD_RATES,
     RD_ENDED,
     RD_BEGUN,
+    RD_NEAR,
     RD_USAGE,
     RD_HOLDS,
     RD_BLOCKS,

@@ -29,6 +29,8 @@ enum { EVENTS = sizeof (events) / sizeof (*events) };
 struct message {
     STAILQ_ENTRY (message) link;
     char *body;
+    void (*done) (void *arg, const char *why); /* may be NULL */
+    void *arg;
 };
 
 /* What is wrong and was told. */
@@ -62,9 +64,10 @@ static void notify_on_told (void *arg, const char *why)
 {
     struct notify *n = arg;
     struct message *message = STAILQ_FIRST (&n->queue);
-    (void)why; /* the teller's line in the log has it */
     STAILQ_REMOVE_HEAD (&n->queue, link);
     n->waiting--;
+    if (message->done) /* else the teller's line in the log is enough */
+        message->done (message->arg, why);
     free (message->body);
     free (message);
     notify_next (n);
@@ -78,38 +81,59 @@ static void notify_next (struct notify *n)
                      notify_on_told, n);
 }
 
-static void notify_tell (struct notify *n, unsigned event, bool begins, const char *object,
-                         const char *text)
+bool notify_wanted (const struct notify *n, unsigned event)
 {
     const struct bank_limits *limits = &n->svc->limits;
+    return limits->notify_events & event && (limits->notify.program || limits->notify.url);
+}
+
+static void member_default (json_t *doc, const char *name, const char *text)
+{
+    if (!json_object_get (doc, name))
+        json_object_set_new (doc, name, json_string (text));
+}
+
+int notify_message (struct notify *n, json_t *doc, void (*done) (void *arg, const char *why),
+                    void *arg, struct err *err)
+{
     char moment[QUANTITY_TEXT_MAX], key[QUANTITY_TEXT_MAX];
-    const char *name = "";
     struct uuid id;
-    for (int i = 0; i < EVENTS; i++)
-        if (events[i].bit == event)
-            name = begins ? events[i].event : events[i].cleared;
-    if (!(limits->notify_events & event) || (!limits->notify.program && !limits->notify.url))
-        return;
     uuid_make (&id);
-    json_t *doc =
-        json_pack ("{s:s, s:s, s:s, s:s, s:s, s:s}", "event", name, "grid",
-                   tlsid_self (n->svc->id)->grid, "object", object, "text", text, "time",
-                   time_format_iso (clock_now_us (), moment), "key", uuid_format (&id, key));
+    member_default (doc, "grid", tlsid_self (n->svc->id)->grid);
+    member_default (doc, "time", time_format_iso (clock_now_us (), moment));
+    member_default (doc, "key", uuid_format (&id, key));
     char *body = doc ? json_dumps (doc, JSON_COMPACT) : NULL;
     json_decref (doc);
-    if (!body || n->waiting >= WAITING_MAX) {
-        log_event (n->svc->log, LOG_LEVEL_ERROR, "notify", body ? "too_many_waiting" : "not_utf8",
-                   "event=%s object=%s", name, object);
+    if (!body)
+        return err_set (err, ERR_INVALID, "a message that is not UTF-8");
+    if (n->waiting >= WAITING_MAX) {
         free (body);
-        return;
+        return err_set (err, ERR_LIMIT, "%d messages wait", WAITING_MAX);
     }
     struct message *message = calloc (1, sizeof (*message));
     if (!message)
         abort ();
-    message->body = body;
+    *message = (struct message){.body = body, .done = done, .arg = arg};
     STAILQ_INSERT_TAIL (&n->queue, message, link);
     n->waiting++;
     notify_next (n);
+    return 0;
+}
+
+static void notify_tell (struct notify *n, unsigned event, bool begins, const char *object,
+                         const char *text)
+{
+    const char *name = "";
+    struct err err;
+    for (int i = 0; i < EVENTS; i++)
+        if (events[i].bit == event)
+            name = begins ? events[i].event : events[i].cleared;
+    if (notify_wanted (n, event) &&
+        notify_message (
+            n, json_pack ("{s:s, s:s, s:s}", "event", name, "object", object, "text", text), NULL,
+            NULL, &err) < 0)
+        log_event (n->svc->log, LOG_LEVEL_ERROR, "notify", "not_told", "event=%s object=%s why=%s",
+                   name, object, log_quote (err.text, (char[ERR_TEXT_MAX]){0}, ERR_TEXT_MAX));
 }
 
 /* ---- what is wrong */
@@ -287,6 +311,8 @@ void notify_destroy (struct notify *n)
     teller_destroy (n->teller);
     for (struct message *m; (m = STAILQ_FIRST (&n->queue));) {
         STAILQ_REMOVE_HEAD (&n->queue, link);
+        if (m->done)
+            m->done (m->arg, "the bank stops");
         free (m->body);
         free (m);
     }

@@ -186,6 +186,7 @@ struct bank_service *bank_service_create (const struct bank_service_config *conf
     svc->state = svc->committer ? state_create (svc) : NULL;
     svc->metrics = svc->committer ? metrics_create (svc) : NULL;
     svc->notify = svc->committer ? notify_create (svc, err) : NULL;
+    svc->near = svc->notify ? near_create (svc) : NULL;
     svc->checkpointer =
         svc->notify ? checkpointer_create (config->base, config->log, svc->database, svc->committer,
                                            svc->limits.checkpoint_entries, svc->limits.replay, err)
@@ -227,6 +228,7 @@ void bank_service_destroy (struct bank_service *svc)
     metrics_destroy (svc->metrics);
     svc->metrics = NULL;
     expiry_destroy (svc->expiry);
+    near_destroy (svc->near);
     state_destroy (svc->state);
     checkpointer_destroy (svc->checkpointer);
     committer_destroy (svc->committer);

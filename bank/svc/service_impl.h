@@ -24,6 +24,7 @@ struct bank_service {
     struct expiry *expiry;
     struct state *state;
     struct notify *notify;
+    struct near *near;
     struct metrics *metrics;
     struct verified *verified;
     bool clock_ahead;                /* nothing is written: see store/moment.h */
@@ -256,6 +257,11 @@ struct expiry *expiry_create (struct bank_service *svc);
 void expiry_destroy (struct expiry *expiry);
 /* Looks now, not only in a while. NULL is a no-op. */
 void expiry_wake (struct expiry *expiry);
+
+/* ---- near.c: leads hear of allocations that are nearly used or over ---- */
+
+struct near *near_create (struct bank_service *svc);
+void near_destroy (struct near *near); /* after notify_destroy; NULL is a no-op */
 
 /* ---- replies.c ---- */
 
