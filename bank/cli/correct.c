@@ -2,7 +2,7 @@
 #include "bank/cli/util.h"
 
 #define FROM_THIS_ONE                                                                              \
-    "from this one; else from those that are valid now, the one that ends first first"
+    "from this one; else from those that are valid now, in the order in which they end"
 
 static const struct cli_option deposit_options[] = {
     {"account", 'A', CLI_OPT_STRING, "ACCOUNT", "who gets them"},

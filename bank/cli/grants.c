@@ -75,7 +75,7 @@ static const struct cli_option split_options[] = {
     {"from", 0, CLI_OPT_STRING, "ACCOUNT", "who passes it on", .field = "from_account"},
     {"to", 0, CLI_OPT_STRING, "ACCOUNT", "who gets it", .field = "to_account"},
     {"allocation", 0, CLI_OPT_STRING, "ID",
-     "of this one; else of those that are valid now, the one that ends first first"},
+     "of this one; else of those that are valid now, in the order in which they end"},
     {"start", 0, CLI_OPT_TIME, "TIME", "within what it comes from (the same)",
      .field = "valid_from"},
     {"end", 0, CLI_OPT_TIME, "TIME", "likewise", .field = "valid_to"},

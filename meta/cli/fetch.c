@@ -132,8 +132,7 @@ static int arrival_run (const struct source *from, const char *path, struct arri
     return rc;
 }
 
-/* The directory, and the folders in it on the way to the file. */
-static int folders_make (const char *dir, const char *path, struct err *err)
+int grid_folders_make (const char *dir, const char *path, struct err *err)
 {
     struct strbuf at = STRBUF_INIT;
     int rc = 0;
@@ -155,7 +154,7 @@ static int file_fetch (const struct source *from, const Nui__Local__V1__FileInfo
     struct arrival a = {.fd = -1, .bytes = -1};
     strbuf_printf (&name, "%s/%s", from->dir, file->path);
     strbuf_printf (&part, "%s.part", strbuf_text (&name));
-    int rc = folders_make (from->dir, file->path, err);
+    int rc = grid_folders_make (from->dir, file->path, err);
     if (rc == 0) {
         a.fd = open (strbuf_text (&part), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
                      0666);
@@ -241,7 +240,7 @@ static int source_fetch (const struct source *from)
     ProtobufCMessage *reply = NULL;
     struct err err = {0};
     request.job_id = from->job_id;
-    if (folders_make (from->dir, "", &err) != 0)
+    if (grid_folders_make (from->dir, "", &err) != 0)
         return cli_fail (from->command, &err);
     if (rpcclient_call (from->site, &nui__local__v1__local__descriptor, "Files", &request.base,
                         GRID_CALL_TIMEOUT_S * US_PER_S, true, &reply, &err) < 0)

@@ -269,7 +269,10 @@ static int output_save (struct cli_context *ctx, const char *command,
         bool several = status->n_components > 1;
         strbuf_printf (&path, "%s/%s%s%s.%s", args->save, status->grid_job_id, several ? "." : "",
                        several ? c->name : "", error ? "err" : "out");
-        code = output_file (ctx, command, c, error, args->follow, strbuf_text (&path));
+        struct err err;
+        code = grid_folders_make (args->save, "", &err) == 0
+                   ? output_file (ctx, command, c, error, args->follow, strbuf_text (&path))
+                   : cli_fail (command, &err);
         strbuf_free (&path);
     }
     return code;

@@ -30,6 +30,8 @@ int grid_bound_set (struct cli_context *ctx, const char *command, Nui__Common__V
 const char *grid_state_name (Nui__Meta__V1__GridJobState state);   /* "Running" */
 const char *grid_part_state_name (Nui__Local__V1__JobState state); /* "Running" */
 /* "Running", of an array "Running:3 Queued:7". */
+/* A directory, and the folders in it on the way to a file. ERR_IO. */
+int grid_folders_make (const char *dir, const char *path, struct err *err);
 /* Of a job that waits in a site's queue, as last heard; of a co-allocated one the moment that its sites
  * have promised. NULL: none. */
 const Nui__Common__V1__Forecast *grid_forecast_of (const Nui__Meta__V1__JobStatus *s);

@@ -99,19 +99,28 @@ static void forecast_cells (struct table *t, const Nui__Common__V1__Forecast *f)
 }
 
 static const struct table_column component_columns[] = {
-    {"component", "COMPONENT", TABLE_TEXT, 0}, {"site", "SITE", TABLE_TEXT, 0},
-    {"site_job_id", "SITEJOB", TABLE_TEXT, 0}, {"state", "STATE", TABLE_TEXT, 0},
-    {"procs", "PROCS", TABLE_INT, 0},          {"hosts", "HOSTS", TABLE_TEXT, 0},
-    {"start_time", "START", TABLE_TIME, 0},    {"end_time", "END", TABLE_TIME, 0},
-    {"exit_code", "EXIT", TABLE_INT, 0},       {"account", "ACCOUNT", TABLE_TEXT, 0},
-    {"held", "HELD", TABLE_CREDITS, 0},        {"charged", "CHARGED", TABLE_CREDITS, 0},
+    {"component", "COMPONENT", TABLE_TEXT, 0},
+    {"site", "SITE", TABLE_TEXT, 0},
+    {"site_job_id", "SITEJOB", TABLE_TEXT, 0},
+    {"state", "STATE", TABLE_TEXT, 0},
+    {"procs", "PROCS", TABLE_INT, 0, .spare = 4},
+    {"hosts", "HOSTS", TABLE_TEXT, 0, .spare = 3},
+    {"start_time", "START", TABLE_TIME, 0, .spare = 2},
+    {"end_time", "END", TABLE_TIME, 0, .spare = 1},
+    {"exit_code", "EXIT", TABLE_INT, 0},
+    {"account", "ACCOUNT", TABLE_TEXT, 0, .spare = 6},
+    {"held", "HELD", TABLE_CREDITS, 0, .spare = 5},
+    {"charged", "CHARGED", TABLE_CREDITS, 0, .spare = 4},
     {"reason", "REASON", TABLE_TEXT, 0},
 };
 
 static const struct table_column answer_columns[] = {
-    {"component", "COMPONENT", TABLE_TEXT, 0},  {"site", "SITE", TABLE_TEXT, 0},
-    {"tasks", "TASKS", TABLE_INT, 0},           {"possible_time", "POSSIBLE", TABLE_TIME, 0},
-    {"price_max", "PRICE<=", TABLE_CREDITS, 0}, {"asked_time", "ASKED", TABLE_TIME, 0},
+    {"component", "COMPONENT", TABLE_TEXT, 0},
+    {"site", "SITE", TABLE_TEXT, 0},
+    {"tasks", "TASKS", TABLE_INT, 0, .spare = 1},
+    {"possible_time", "POSSIBLE", TABLE_TIME, 0},
+    {"price_max", "PRICE<=", TABLE_CREDITS, 0, .spare = 2},
+    {"asked_time", "ASKED", TABLE_TIME, 0, .spare = 3},
     {"reason", "REASON", TABLE_TEXT, 0},
 };
 
@@ -538,7 +547,7 @@ static const struct table_column sites_columns[] = {
     {"estimate_median_error", "ESTERROR", TABLE_DURATION, 0},
     {"report_age", "REPORTED", TABLE_DURATION, 0},
     {"clock", "CLOCK", TABLE_TEXT, 0},
-    {"server", "SERVER", TABLE_TEXT, 0},
+    {"server", "SERVER", TABLE_TEXT, 0, .spare = 1},
 };
 
 static void sites_row (struct table *table, const Nui__Meta__V1__SiteState *s, time_us now)

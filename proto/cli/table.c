@@ -513,7 +513,58 @@ static void title_put (const struct table *table, uint32_t column, const struct 
 
 /* --- widths ------------------------------------------------------------------------------------- */
 
-enum { SHORTENED_LEAST = 8 };
+enum { SHORTENED_LEAST = 8, SHORTENED_WELL = 24 };
+
+static bool column_is_empty (const struct table *table, uint32_t column)
+{
+    for (size_t i = column; i < table->cells; i += table->columns)
+        if (!table->cell[i].is_null)
+            return false;
+    return table->cells > 0;
+}
+
+/* The one that is missed least; 0, the first, which says which row it is: none. */
+static uint32_t column_to_spare (const struct table *table)
+{
+    uint32_t found = 0;
+    for (uint32_t c = table->columns; c-- > 1;)
+        if (column_is_empty (table, c))
+            return c;
+        else if (table->column[c].spare > (found ? table->column[found].spare : 0))
+            found = c;
+    return found;
+}
+
+/* Whether it does not fit even when its texts are shortened. */
+static bool is_too_wide (const struct table *table, const struct table_look *look,
+                         const size_t *width)
+{
+    size_t all = 0;
+    for (uint32_t c = 0; c < table->columns; c++)
+        all += 2 + (c && is_text (&table->column[c]) && width[c] > SHORTENED_WELL ? SHORTENED_WELL
+                                                                                  : width[c]);
+    return look->width && all > look->width + 2;
+}
+
+static void without_column (const struct table *table, uint32_t column, struct table_look look,
+                            struct strbuf *out)
+{
+    uint32_t columns = table->columns, n = 0;
+    struct table less = {.columns = columns - 1};
+    struct table_column *title = calloc (columns, sizeof *title);
+    less.cell = calloc (table->cells + 1, sizeof *less.cell);
+    assert (title && less.cell);
+    for (uint32_t c = 0; c < columns; c++)
+        if (c != column)
+            title[n++] = table->column[c];
+    for (size_t i = 0; i < table->cells; i++)
+        if (i % columns != column)
+            less.cell[less.cells++] = table->cell[i];
+    less.column = title;
+    table_to_text (&less, look, out);
+    free (less.cell);
+    free (title);
+}
 
 /* Columns stand in the order of their importance: from the last one on, texts give up what the terminal has not. The first
  * says which row it is and stays. */
@@ -584,10 +635,13 @@ void table_to_text (const struct table *table, struct table_look look, struct st
         size_t w = width_of (text[columns + i]);
         width[c] = w > width[c] ? w : width[c];
     }
+    uint32_t spared = is_too_wide (table, &look, width) ? column_to_spare (table) : 0;
+    if (spared)
+        without_column (table, spared, look, out);
     widths_fit (table, &look, text, width);
     for (size_t i = 0; i < table->cells + columns; i++) {
         uint32_t c = (uint32_t)(i % columns);
-        if (i >= columns || !look.noheader) {
+        if (!spared && (i >= columns || !look.noheader)) {
             strbuf_puts (out, look.colour && i == 0 ? "\033[1m" : "");
             shorten (&text[i], width[c]);
             put_padded (out, text[i], width[c], !is_text (&table->column[c]), c + 1 == columns);

@@ -35,15 +35,17 @@ struct table_column {
     const char *from;
     void (*cell) (struct table *table, const ProtobufCMessage *message); /* adds the cell instead */
     const char *between; /* the items of a list; NULL: "," */
+    uint8_t spare;       /* a terminal that is too narrow shows none but 0; the largest go first */
 };
 
 /* How a table looks on paper or on a screen. */
 struct table_look {
     bool noheader, colour;
-    unsigned width; /* columns of the terminal; 0: as wide as it gets. Where that is too little, the
-                       last texts are shortened */
-    time_us now;    /* moments of another year than this carry theirs; 0: none does */
-    bool zone;      /* the first title of a moment says the zone of all */
+    unsigned
+        width; /* columns of the terminal; 0: as wide as it gets. Where that is too little, columns that are empty
+                       and those that can be spared are left out, and the last texts shortened */
+    time_us now; /* moments of another year than this carry theirs; 0: none does */
+    bool zone;   /* the first title of a moment says the zone of all */
 };
 struct table_look cli_look (const struct cli_context *ctx);
 

@@ -304,13 +304,12 @@ exit 0
         array = done.stdout.split("[")[0]
         ids = [f"{array}[{k}]" for k in range(3)]
         self.assertEqual([(home / f"{i}.out").read_text() for i in ids], [f"out main {k}\n" for k in range(3)])
-        again = self.grid.layout.work / "again"
-        again.mkdir()
+        again = self.grid.layout.work / "made" / "again"
         done = self.nui("alice", "output", "--save", again, *ids)
         self.assertEqual(sorted(done.stdout.split()), sorted(str(again / f"{i}.{s}") for i in ids for s in ("err", "out")))
         self.assertEqual(sorted(p.name for p in again.iterdir()), sorted(f"{i}.{s}" for i in ids for s in ("err", "out")))
-        done = self.nui("alice", "output", "--save", again / "nowhere", ids[0], code=1)
-        self.assertIn("No such file", done.stderr)
+        done = self.nui("alice", "output", "--save", again / f"{ids[0]}.out" / "x", ids[0], code=1)
+        self.assertIn("Not a directory", done.stderr)
         self.nui("bob", "output", "--save", again, ids[0], code=5)
 
     def test_files_come_home(self):

@@ -103,6 +103,43 @@ static void fits_the_terminal (void **state)
     table_destroy (t);
 }
 
+/* Where shortening is not enough: what is empty goes, then what can be spared, the largest first; the zone is said once. */
+static void leaves_out_what_can_be_spared (void **state)
+{
+    (void)state;
+    static const struct table_column wide[] = {
+        {"id", "Id", TABLE_TEXT, .spare = 9},    {"made", "Made", TABLE_TIME, .spare = 2},
+        {"empty", "Empty", TABLE_TEXT},          {"due", "Due", TABLE_TIME, .spare = 1},
+        {"cost", "Cost", TABLE_INT, .spare = 3}, {"why", "Why", TABLE_TEXT}};
+    static const struct {
+        unsigned width;
+        const char *text;
+    } looks[] = {{0, "Id           Made (UTC)  Empty                  Due  Cost  Why\n"
+                     "a   Sat Nov 21 14:30:00  -      Sat Nov 21 14:30:00     7  for no reason\n"},
+                 {66, "Id           Made (UTC)                  Due  Cost  Why\n"
+                      "a   Sat Nov 21 14:30:00  Sat Nov 21 14:30:00     7  for no reason\n"},
+                 {60, "Id           Made (UTC)                  Due  Why\n"
+                      "a   Sat Nov 21 14:30:00  Sat Nov 21 14:30:00  for no reason\n"},
+                 {50, "Id            Due (UTC)  Why\n"
+                      "a   Sat Nov 21 14:30:00  for no reason\n"},
+                 {10, "Id  Why\na   for no …\n"}};
+    struct table *t = table_create (wide, 6);
+    table_text (t, "a");
+    table_time (t, INT64_C (1795271400) * US_PER_S);
+    table_null (t);
+    table_time (t, INT64_C (1795271400) * US_PER_S);
+    table_int (t, 7);
+    table_text (t, "for no reason");
+    table_end_row (t);
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
+        struct strbuf out = STRBUF_INIT;
+        table_to_text (t, (struct table_look){.width = looks[i].width, .zone = true}, &out);
+        assert_string_equal (strbuf_text (&out), looks[i].text);
+        strbuf_free (&out);
+    }
+    table_destroy (t);
+}
+
 static void years_and_zones (void **state)
 {
     (void)state;
@@ -307,6 +344,7 @@ int main (void)
         cmocka_unit_test (full_disk_is_told),
         cmocka_unit_test (nested_json),
         cmocka_unit_test (fits_the_terminal),
+        cmocka_unit_test (leaves_out_what_can_be_spared),
         cmocka_unit_test_setup (years_and_zones, utc),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
