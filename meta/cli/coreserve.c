@@ -2,15 +2,20 @@
  * script, signed and sent as any other. Its id is the group's, by which jobs come in (--reservation). */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <time.h>
 
 #include "meta/cli/grid.h"
 #include "proto/base/clock.h"
 #include "proto/rpc/envelope.h"
 
+enum { STANDING_MAX = 400 }; /* each day for more than a year */
+
 struct coreserve_options {
     struct job_options job; /* first: its options' places are within it */
-    const char *users, *accounts;
+    const char *users, *accounts, *every, *until;
     duration_us window;
+    int64_t ahead;
 };
 
 static const struct cli_option coreserve_options[] = {
@@ -22,6 +27,13 @@ static const struct cli_option coreserve_options[] = {
     {"window", 0, CLI_OPT_DURATION, "D",
      "or up to so much later: the first moment at which all can",
      offsetof (struct coreserve_options, window)},
+    {"every", 0, CLI_OPT_STRING, "mon,thu",
+     "a standing one: at that hour on each of these days (day: on all), local time",
+     offsetof (struct coreserve_options, every)},
+    {"until", 0, CLI_OPT_STRING, "TIME", "the last of them (a year from now)",
+     offsetof (struct coreserve_options, until)},
+    {"ahead", 0, CLI_OPT_INT, "N", "so many of them are reserved at one time (2)",
+     offsetof (struct coreserve_options, ahead)},
     {"users", 'u', CLI_OPT_STRING, "A,B", "users of the grid who may come in beside you",
      offsetof (struct coreserve_options, users)},
     {"accounts", 'a', CLI_OPT_STRING, "A,B", "and the jobs of these accounts",
@@ -40,6 +52,80 @@ static size_t names_split (const char *text, struct arena *arena, char ***out)
     for (char *name = strtok_r (copy, ",:", &save); name; name = strtok_r (NULL, ",:", &save))
         (*out)[count++] = name;
     return count;
+}
+
+/* ---- standing ones */
+
+/* "mon,thu", "day": as bits, Sunday the first; 0: neither. */
+static unsigned days_parse (const char *text, struct arena *arena)
+{
+    static const char *const name[] = {"sun", "mon", "tue", "wed", "thu", "fri", "sat"};
+    char **word;
+    unsigned days = 0;
+    size_t count = names_split (text, arena, &word);
+    for (size_t i = 0; i < count; i++) {
+        unsigned found = strcasecmp (word[i], "day") == 0 ? 0x7f : 0;
+        for (unsigned d = 0; d < 7; d++)
+            found |= strncasecmp (word[i], name[d], 3) == 0 ? 1u << d : 0;
+        if (!found)
+            return 0;
+        days |= found;
+    }
+    return days;
+}
+
+/* The hour of `first` on each of these days from then on; local time, so that it stays that hour in summer. */
+static size_t moments_fill (time_us first, time_us last, unsigned days, int64_t *out, size_t most)
+{
+    time_t at = (time_t)(first / US_PER_S);
+    struct tm day;
+    size_t count = 0;
+    localtime_r (&at, &day);
+    const struct tm hour = day;
+    while (count < most && first <= last) {
+        if (days >> day.tm_wday & 1)
+            out[count++] = first;
+        day.tm_hour = hour.tm_hour;
+        day.tm_min = hour.tm_min;
+        day.tm_sec = hour.tm_sec;
+        day.tm_mday++;
+        day.tm_isdst = -1;
+        first = (time_us)mktime (&day) * US_PER_S;
+    }
+    return count;
+}
+
+/* Signed as an array: each of its jobs is one of the days. */
+static int standing_set (const struct coreserve_options *options, Nui__Common__V1__Job *job,
+                         struct arena *arena, struct err *err)
+{
+    const time_us now = clock_now_us ();
+    time_us last = now + 366 * INT64_C (86400) * US_PER_S;
+    const unsigned days = days_parse (options->every, arena);
+    if (!days)
+        return err_set (err, ERR_INVALID, "--every '%.60s': wanted days as in mon,thu, or day",
+                        options->every);
+    if (!job->not_before_us)
+        return err_set (err, ERR_INVALID, "--every needs --at TIME: the hour");
+    if (options->until && time_parse (options->until, now, &last, err) < 0)
+        return err->code;
+    if (options->ahead < 1 || options->ahead > STANDING_MAX)
+        return err_set (err, ERR_INVALID, "--ahead: wanted 1 to %d", STANDING_MAX);
+    Nui__Common__V1__Reserve *reserve = job->reserve;
+    reserve->starts_us = arena_array (arena, STANDING_MAX, sizeof *reserve->starts_us);
+    reserve->n_starts_us =
+        moments_fill (job->not_before_us, last, days, reserve->starts_us, STANDING_MAX);
+    if (!reserve->n_starts_us)
+        return err_set (err, ERR_INVALID, "none of these days lies before the last moment");
+    Nui__Common__V1__IndexRange *range = arena_new (arena, Nui__Common__V1__IndexRange);
+    nui__common__v1__index_range__init (range);
+    range->from = 1;
+    range->to = (uint32_t)reserve->n_starts_us;
+    job->indexes = arena_array (arena, 1, sizeof *job->indexes);
+    job->indexes[0] = range;
+    job->n_indexes = 1;
+    job->array_limit = (uint32_t)options->ahead;
+    return 0;
 }
 
 static int coreserve_send (struct cli_context *ctx, const char *command, Nui__Common__V1__Job *job,
@@ -66,12 +152,14 @@ static int coreserve_send (struct cli_context *ctx, const char *command, Nui__Co
 static int coreserve_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct coreserve_options *options = calloc (1, sizeof *options);
+    struct err err = {0};
     struct arena *arena = arena_create (0);
     Nui__Common__V1__Job *job;
     struct cli_operands operands;
     int code;
     if (!options)
         abort ();
+    options->ahead = 2;
     if (!cli_options (ctx, coreserve_options, 0, options, argc, argv, &operands, &code))
         goto out;
     if (operands.count || options->job.components.count < 2 || !options->job.text[JOB_TIME]) {
@@ -90,7 +178,11 @@ static int coreserve_run (struct cli_context *ctx, int argc, char **argv)
         job->not_after_us = job->not_before_us + options->window;
     else if (options->window)
         job->not_after_us = clock_now_us () + options->window;
-    code = grid_bound_set (ctx, argv[0], job, false, arena);
+    if (options->every && standing_set (options, job, arena, &err)) {
+        code = cli_usage (argv[0], "%s", err.text);
+        goto out;
+    }
+    code = grid_bound_set (ctx, argv[0], job, options->every != NULL, arena);
     if (code == CLI_OK)
         code = coreserve_send (ctx, argv[0], job, arena);
 out:
@@ -109,7 +201,9 @@ const struct cli_command coreserve_command = {
         "Reserves what the components say at all of their sites for one moment, or nothing, and\n"
         "prints the id of the group (grid.42). Jobs come in with --reservation grid.42: yours, those\n"
         "of the users and of the accounts that are named. nui status and nui jobs show the group,\n"
-        "nui cancel gives it back; showres -g lists its parts at a site.",
+        "nui cancel gives it back; showres -g lists its parts at a site.\n"
+        "With --every it is a standing one, an array of co-reservations (grid.42[1-52]) whose next ones\n"
+        "are reserved; jobs come in by grid.42, whichever it is then.",
     .options = coreserve_options,
     .example =
         "nui coreserve --component left:site=alpha,tasks=64 --component right:site=beta,tasks=64 \\\n"

@@ -122,7 +122,9 @@ struct coalloc_record {
     bool decided;                 /* COMMIT was decided for `transaction` */
     enum coalloc_outcome outcome; /* what UNDO leads to (COALLOC_OPEN: back to QUERY), or led to */
     struct coalloc_reason reason; /* why it waits, is undone, or how it ended */
-    time_us created;              /* wall; older transactions wait less */
+    char broke
+        [COALLOC_TEXT_MAX]; /* which component was taken away while all were firm, and why: the last one */
+    time_us created;        /* wall; older transactions wait less */
     uint8_t transaction[16];
     uint8_t start_token[COALLOC_TOKEN_LEN];
     time_us slot_start; /* the common moment agreed */

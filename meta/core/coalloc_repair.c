@@ -71,6 +71,8 @@ static void begin (struct step *s, struct coalloc_part *part, enum part_state st
 
 void step_repair (struct step *s, struct coalloc_part *part)
 {
+    if (s->record->phase == COALLOC_READY)
+        memcpy (s->record->broke, s->record->reason.text, sizeof s->record->broke);
     if (may_repair (s, part)) {
         begin (s, part, PART_SEEKING);
         return;

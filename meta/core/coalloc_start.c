@@ -13,7 +13,9 @@ void step_firm_check (struct step *s)
     if (record->phase != COALLOC_COMMIT || !step_all_in (record, PART_FIRM))
         return;
     record->phase = COALLOC_READY;
-    step_reason (&record->reason, "Reserved", "all components are firm; waiting for their start");
+    step_reason (&record->reason, "Reserved",
+                 "all components are firm; waiting for their start%s%s",
+                 record->broke[0] ? "; again, after " : "", record->broke);
     s->actions->save = true;
     for (uint32_t p = 0; p < record->part_count; p++)
         step_enter (s, p, PART_FIRM);

@@ -68,18 +68,21 @@ static enum array_turn turn_now (const struct gridjob *job)
         return ARRAY_PLACED;
     if (job->place == SINGLE_SENDING) /* a site that does not answer keeps no other one waiting */
         return strcmp (job->reason.code, "SiteDown") == 0 ? ARRAY_PLACED : ARRAY_CHOOSES;
+    if (job->record && job->record->phase != COALLOC_NEW && job->record->phase != COALLOC_BACKOFF)
+        return ARRAY_CHOOSES; /* sites may hold something for it */
     if (job->held || job_is_elsewhere (job) || job->retry_us > clock_now_us ())
         return ARRAY_ASIDE;
     return job->turn == ARRAY_CHOOSES ? ARRAY_CHOOSES : ARRAY_WAITS;
 }
 
-/* Whose turn has come is woken. */
+/* Whose turn has come is woken; not at once what could not be written just now, or two of an array would wake each other
+ * until the disk has room. */
 static void array_go (struct array *array)
 {
     while (array->waits && array_has_room (array)) {
         struct gridjob *job = array->waits;
         turn_set (array, job, ARRAY_CHOOSES);
-        job_timer (job, 0);
+        job_timer (job, job->reloaded ? US_PER_S : 0);
     }
 }
 
@@ -163,9 +166,12 @@ static void array_job_unlisted (struct gridjob *job)
     struct array *array = job->array ? array_of (job) : NULL;
     if (!array)
         return;
+    /* One that has its turn and has not ended is read again, and has it still: nobody else gets it in between. */
+    bool back = job->turn >= ARRAY_CHOOSES && !job_ended (job);
     turn_set (array, job, ARRAY_ASIDE);
     if (--array->listed) {
-        array_go (array);
+        if (!back)
+            array_go (array);
         return;
     }
     HASH_DEL (job->metad->arrays, array);

@@ -89,6 +89,9 @@ static const char *const steps[] = {
     "CREATE INDEX job_owner_live ON job (submitter, number) WHERE ended = 0;"
     "CREATE INDEX job_single_live ON job (submitter, number) WHERE ended = 0 AND array_of = 0;"
     "CREATE INDEX job_folded ON job (submitter, number) WHERE array_of = 0 OR array_of = number;",
+
+    /* --- which site took its part of a group back that was firm, for as long as the group lives */
+    "ALTER TABLE coalloc ADD COLUMN broke TEXT NOT NULL DEFAULT '';",
     NULL,
 };
 
@@ -555,6 +558,7 @@ static const struct row_column record_columns[] = {
     RECORD (outcome, "outcome", 0),
     RECORD (reason.code, "reason_code", 0),
     RECORD (reason.text, "reason_text", 0),
+    RECORD (broke, "broke", 0),
     RECORD (created, "created_us", ROW_ONCE),
     RECORD (transaction, "txn", 0),
     RECORD (start_token, "start_token", 0),

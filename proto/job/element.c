@@ -31,6 +31,23 @@ static uint32_t range_last (const IndexRange *r)
     return r->from + (range_count (r) - 1) * range_step (r);
 }
 
+/* Of a co-reservation: as an array it is a standing one. */
+static int element_moments_check (const Nui__Common__V1__Job *job, uint64_t count, struct err *err)
+{
+    const Nui__Common__V1__Reserve *r = job->reserve;
+    if (r->n_starts_us != count || job->n_indexes > 1 ||
+        (count && range_step (job->indexes[0]) != 1))
+        return err_set (err, ERR_INVALID,
+                        "%zu moments of a standing co-reservation of %llu: wanted one for each, "
+                        "their indexes one after the other",
+                        r->n_starts_us, (unsigned long long)count);
+    for (size_t i = 0; i < r->n_starts_us; i++)
+        if (r->starts_us[i] <= (i ? r->starts_us[i - 1] : 0))
+            return err_set (err, ERR_INVALID,
+                            "the moments of a standing co-reservation ascend, each once");
+    return 0;
+}
+
 int element_check (const Nui__Common__V1__Job *job, struct err *err)
 {
     uint64_t count = 0;
@@ -58,7 +75,7 @@ int element_check (const Nui__Common__V1__Job *job, struct err *err)
                         (unsigned long long)count, job->n_components, ELEMENTS_MAX);
     if (count && job->array_id.len)
         return err_set (err, ERR_INVALID, "one of an array cannot be an array");
-    return 0;
+    return job->reserve ? element_moments_check (job, count, err) : 0;
 }
 
 uint32_t element_count (const Nui__Common__V1__Job *job)
@@ -160,6 +177,12 @@ static int element_make (Nui__Common__V1__Job *job, uint32_t element, struct err
         return err_set (err, ERR_DENIED, "the user signed no index %u of this array", index);
     job->array_index = index;
     element_name (job, index);
+    if (job->reserve) {
+        time_us start = job->reserve->starts_us[index - job->array_min];
+        if (job->not_after_us)
+            job->not_after_us = start + (job->not_after_us - job->not_before_us);
+        job->not_before_us = start;
+    }
     for (size_t i = 0; i < job->n_components; i++) {
         transfers_index (job->components[i]->stage_in, job->components[i]->n_stage_in, index);
         transfers_index (job->components[i]->stage_out, job->components[i]->n_stage_out, index);

@@ -4,7 +4,8 @@
  * metascheduler, a site, the bank) makes the job of that index itself: the same job with a uuid that follows from the
  * signed one and the index, the signed uuid as its array's id, and its index in what is staged. An index that was not
  * signed is no job. So each has holds, runs and bounds of its own, and nobody can have more of them than were signed. Its
- * jobs may have several components: each index is then a co-allocated job of its own.
+ * jobs may have several components: each index is then a co-allocated job of its own. An array of co-reservations is a
+ * standing one: each has its own moment.
  *
  * Pure. An index is looked for range by range; an array has ELEMENTS_MAX at most. */
 #ifndef NUI_JOB_ELEMENT_H

@@ -138,8 +138,11 @@ int jobcheck_reserve (const Nui__Common__V1__Job *job, struct err *err)
         return err_set (
             err, ERR_INVALID,
             "a co-reservation has two components or more; one site is reserved by setres");
-    if (job->n_indexes || job->array_id.len || job->n_depends || job->held)
-        return err_set (err, ERR_INVALID, "a co-reservation is no array, and waits for nothing");
+    if (job->n_depends || job->held)
+        return err_set (err, ERR_INVALID, "a co-reservation waits for nothing");
+    if (job->n_indexes && !r->n_starts_us)
+        return err_set (err, ERR_INVALID,
+                        "an array of co-reservations says when each of them begins");
     if (r->n_users > JOB_SITES_MAX || r->n_accounts > JOB_SITES_MAX)
         return err_set (err, ERR_LIMIT, "more than %d users or accounts of a co-reservation",
                         JOB_SITES_MAX);

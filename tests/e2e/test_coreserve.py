@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import unittest
+from datetime import datetime, timedelta
 
 from fixture import GridCase, layout, main, wait_for
 
@@ -42,6 +43,12 @@ class Coreserve(GridCase):
 
     def gone(self, site):
         wait_for(f"{site} to have no group's reservation", lambda: not self.at_site(site), 30)
+
+    def restart(self, *names):
+        for name in names:
+            self.grid.daemons[name].kill()
+            self.grid.daemons[name].start()
+        self.grid.wait_serving()
 
     def test_1_all_or_none_and_back(self):
         both = ["--component", "left:site=alpha,tasks=2", "--component", "right:site=beta,tasks=2"]
@@ -100,14 +107,54 @@ class Coreserve(GridCase):
         ident = self.coreserve("--component", "left:site=alpha,tasks=2", "--component",
                                "right:site=beta,tasks=2", "-d", "20", "--at", "+20", "--window", "1:00").stdout.strip()
         self.wait_firm(ident)
-        for name in ("alpha", "beta", "meta"):
-            self.grid.daemons[name].kill()
-            self.grid.daemons[name].start()
-        self.grid.wait_serving()
+        self.restart("alpha", "beta", "meta")
         self.assertEqual(len(wait_for("its reservation", lambda: self.at_site("alpha"), 30)), 1)
         self.wait_state(ident, ("Completed",), seconds=150)
         self.gone("alpha")
         self.gone("beta")
+        self.settled()
+
+    def test_5_standing(self):
+        """Each day at that hour, at both sites or not at all: the next two are reserved, whoever dies; one name lets jobs in; a
+        site that breaks its part is named, and the days after it stand."""
+        both = ["--component", "left:site=alpha,tasks=1", "--component", "right:site=beta,tasks=1"]
+        ident = self.coreserve(*both, "-d", "10", "--at", "+25", "--window", "30", "--every", "day", "--until", "+4:00:00:10",
+                               "--max-cost", "100000").stdout.strip()
+        number = ident.split("[")[0]
+        self.assertEqual(ident, f"{number}[1-4]")
+
+        def states():
+            rows = json.loads(self.nui("alice", "status", ident, "--json").stdout)["array"]
+            return {r["state"]: (int(r["count"]), r["indexes"]) for r in rows}
+        wait_for("two days to be reserved", lambda: states() == {"Reserved": (2, "1-2"), "Pending": (2, "3-4")}, 60)
+        for site, part in (("alpha", "left"), ("beta", "right")):
+            rows = wait_for("both of its days", lambda: (lambda r: len(r) == 2 and r)(self.at_site(site)), 30)
+            self.assertEqual(sorted(rows), [f"{number}.{day}.{part}.0" for day in (1, 2)])
+            begins = [rows[f"{number}.{day}.{part}.0"]["start_time"] for day in (1, 2)]
+            self.assertEqual(begins[0][10:16], begins[1][10:16])
+        self.restart("alpha", "beta", "meta")
+        inside = self.grid.submit("alice", "-A", "phys", "-n", 1, "-t", "5", "--site", "alpha", "--reservation", number,
+                                  self.write("today.sh", "#!/bin/sh\necho inside\n"))
+        job = self.wait_state(inside, ("Completed",), seconds=90)
+        self.assertLess(abs(datetime.fromisoformat(job["components"][0]["start_time"]) -
+                            datetime.fromisoformat(begins[0])), timedelta(seconds=60))
+        wait_for("the third day in place of the first",
+                 lambda: states() == {"Completed": (1, "1"), "Reserved": (2, "2-3"), "Pending": (1, "4")}, 120)
+        self.here("releaseres", "--site", "alpha", f"{number}[2]")
+        broken = wait_for("the second day to be whole again", lambda: (lambda j: j and "again, after" in j["reason"] and j)(
+            self.status("alice", f"{number}[2]")), 60)
+        self.assertEqual(broken["state"], "Reserved")
+        self.assertIn("component left at alpha: released at site alpha by", broken["reason"])
+        self.restart("meta")
+        self.assertIn("released at site alpha by", self.status("alice", f"{number}[2]")["reason"])
+        for site, part in (("alpha", "left"), ("beta", "right")):
+            wait_for("both of its days", lambda: sorted(self.at_site(site)) == [f"{number}.{day}.{part}.0" for day in (2, 3)], 30)
+        self.nui("alice", "cancel", number)
+        self.gone("alpha")
+        self.gone("beta")
+        for words, options in (("wanted days", ["--every", "moon", "--at", "8:00"]), ("needs --at", ["--every", "mon"]),
+                               ("none of these days", ["--every", "day", "--at", "+2:00", "--until", "+1:00"])):
+            self.assertIn(words, self.coreserve(*both, "-d", "10", *options, code=2).stderr)
         self.settled()
 
 

@@ -61,7 +61,7 @@ static void submit (void *arg)
     }
     plan->submitted = true;
     ask.reserve = ask.parts > 1 && !ask.licences && plan->reserve;
-    if (plan->array && !ask.reserve)
+    if (plan->array) /* of co-reservations: a standing one */
         ask.array = 2 + ask.tasks[0] % 2;
     ask.limit = ask.array && !ask.licences ? ask.tasks[0] % 2 : 0;
     plan->job = grid_submit (metas[sim_below (plan->shape->metas)], &ask);
@@ -107,8 +107,9 @@ static void world (uint64_t seed)
     faults_plan (faults);
     jobs = 2 + (uint32_t)sim_below (7);
     for (uint32_t j = 0; j < jobs; j++) {
-        plan[j] = (struct plan){
-            .shape = &shape, .reserve = (chance >> 13) % 8 == j, .array = (chance >> 10) % 8 == j};
+        plan[j] = (struct plan){.shape = &shape,
+                                .reserve = (chance >> 13) % 8 == j,
+                                .array = (chance >> 11) % 4 == j / 2};
         plan[j].todo = (struct todo){.fn = submit, .arg = &plan[j]};
         plan[j].cancel = (struct todo){.fn = cancel, .arg = &plan[j]};
         todo_set (&plan[j].todo, sim.now + (time_us)sim_below (40 * SEC));

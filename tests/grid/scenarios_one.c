@@ -505,6 +505,12 @@ static bool both_reserved (void *arg)
     return grid_reserved ("alpha") == 1 && grid_reserved ("beta") == 1;
 }
 
+static bool both_twice (void *arg)
+{
+    (void)arg;
+    return grid_reserved ("alpha") == 2 && grid_reserved ("beta") == 2;
+}
+
 static uint32_t coreserve (void (*strike) (struct machine *server), const char *server,
                            const char *method)
 {
@@ -564,6 +570,21 @@ static void coreservation_is_given_back (void)
     sim_run (sim.now + 5 * SEC);
     CHECK (grid_reserved ("alpha") == 0 && grid_reserved ("beta") == 0, "something still stands");
     expect (filler, COMPLETED);
+}
+
+/* Three days, of which two are reserved at a time, while a site dies; each stands until its end, at both sites. */
+static void standing_coreservation (void)
+{
+    struct grid_ask ask = scenario_pair;
+    ask.reserve = true;
+    ask.array = 3;
+    ask.limit = 2;
+    uint32_t first = grid_submit ("meta1", &ask);
+    CHECK (grid_until (both_twice, NULL, 60 * SEC), "alpha has %u, beta %u reservations",
+           grid_reserved ("alpha"), grid_reserved ("beta"));
+    server_dies (machine_find ("beta"));
+    for (uint32_t k = 0; k < ask.array; k++)
+        expect (first + k, COMPLETED);
 }
 
 /* ---- arrays of co-allocated jobs */
@@ -924,6 +945,7 @@ const struct scenario scenarios_one[] = {
      &three},
     {"site_dies_starting_a_coreservation", site_dies_starting_a_coreservation, &three},
     {"coreservation_is_given_back", coreservation_is_given_back, &three},
+    {"standing_coreservation", standing_coreservation, &three},
     {"pairs_of_an_array", pairs_of_an_array, &three},
     {"coordinator_dies_committing_a_pair_of_an_array",
      coordinator_dies_committing_a_pair_of_an_array, &three},

@@ -213,6 +213,19 @@ static void array_sign (Nui__Common__V1__Job *body, const struct grid_ask *ask)
     body->array_limit = ask->limit;
 }
 
+/* One after the other, each of them as much later as it may have to. */
+static void standing_moments (Nui__Common__V1__Job *body, const struct grid_ask *ask)
+{
+    if (!ask->array)
+        return;
+    body->reserve->starts_us = malloc (ask->array * sizeof *body->reserve->starts_us);
+    for (uint32_t k = 0; k < ask->array; k++)
+        body->reserve->starts_us[body->reserve->n_starts_us++] =
+            body->created_us + 20 * SEC + k * (ask->walltime + 5 * SEC);
+    body->not_before_us = body->reserve->starts_us[0];
+    body->not_after_us = body->not_before_us + 120 * SEC;
+}
+
 uint32_t grid_submit (const char *meta, const struct grid_ask *ask)
 {
     CHECK (w.job_count < GRID_JOBS_MAX, "too many jobs");
@@ -246,6 +259,7 @@ uint32_t grid_submit (const char *meta, const struct grid_ask *ask)
     if (ask->reserve) {
         body->reserve = malloc (sizeof *body->reserve);
         nui__common__v1__reserve__init (body->reserve);
+        standing_moments (body, ask);
     }
     job->reserve = ask->reserve;
     size_t len = nui__common__v1__job__get_packed_size (body);

@@ -54,6 +54,18 @@ static char *reserve_resources (const struct req *req)
     return strbuf_steal (&text);
 }
 
+/* "grid.42.left"; of a standing one "grid.42.3.left". */
+static void reserve_name (const struct store_job *own, char *out, size_t cap)
+{
+    char group[STORE_NAME_MAX];
+    size_t len = 0;
+    for (const char *c = own->grid_job_id; *c && len + 1 < sizeof group; c++)
+        if (*c != ']')
+            group[len++] = *c == '[' ? '.' : *c;
+    group[len] = '\0';
+    text_printf (out, cap, "%.30s.%.19s", group, own->component);
+}
+
 static int reserve_record (struct site_part *part, struct store_rsv *rec, struct err *err)
 {
     struct svc *svc = part->svc;
@@ -70,7 +82,7 @@ static int reserve_record (struct site_part *part, struct store_rsv *rec, struct
         rc = err_set (err, ERR_INTERNAL, "the stored envelope cannot be read");
     if (rc == 0) {
         reserve_users (svc, job, own->local_account, &acl);
-        text_printf (rec->name, sizeof rec->name, "%.30s.%.19s", own->grid_job_id, own->component);
+        reserve_name (own, rec->name, sizeof rec->name);
         text_printf (rec->grid, sizeof rec->grid, "%.63s", own->grid_job_id);
         rec->part = own->number;
         rec->start = part->rec.slot_start;

@@ -27,12 +27,21 @@ struct site_rsv *resv_find (struct svc *svc, const char *name)
     return NULL;
 }
 
+/* "grid.42" of grid.42[3]: jobs come in by it, whichever it is. */
+static void group_whole (const struct store_rsv *rec, char out[STORE_NAME_MAX])
+{
+    text_printf (out, STORE_NAME_MAX, "%.*s", (int)strcspn (rec->grid, "["), rec->grid);
+}
+
 struct site_rsv *resv_of_group (struct svc *svc, const char *group)
 {
     struct site_rsv *rsv, *next;
-    HASH_ITER (hh, svc->rsvs, rsv, next)
-        if (*group && strcmp (rsv->rec.grid, group) == 0)
+    char whole[STORE_NAME_MAX];
+    HASH_ITER (hh, svc->rsvs, rsv, next) {
+        group_whole (&rsv->rec, whole);
+        if (*group && (strcmp (rsv->rec.grid, group) == 0 || strcmp (whole, group) == 0))
             return rsv;
+    }
     return NULL;
 }
 
@@ -293,6 +302,8 @@ static int resv_parse (struct svc *svc, const struct store_rsv *rec, struct site
 static struct rsv_spec spec_of (struct svc *svc, const struct site_rsv *rsv, struct req *req)
 {
     const struct store_rsv *rec = &rsv->rec;
+    char whole[STORE_NAME_MAX];
+    group_whole (rec, whole);
     return (struct rsv_spec){
         .id = {RSV_ADMIN_BASE | rec->number},
         .kind = RSV_ADMIN,
@@ -303,7 +314,7 @@ static struct rsv_spec spec_of (struct svc *svc, const struct site_rsv *rsv, str
         .flags = rec->flags,
         .acl_count = rsv->acl.count,
         .acl = rsv->acl.entry,
-        .group = resv_named (svc, *rec->grid ? rec->grid : rec->name).v,
+        .group = resv_named (svc, *whole ? whole : rec->name).v,
         .owned = *rec->owner != 0,
         .owner = rsv->owner,
         .placed = true,
