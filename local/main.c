@@ -46,6 +46,13 @@ static int alone (void *self, const void *settings, struct principal *out, struc
             err, ERR_INVALID,
             "%s needs CA, CRL, CERT, KEY and GRID: others are spoken with by certificate",
             s->bank ? "BANK" : "META");
+    for (uint32_t i = 0; i < s->nodes.node_count; i++)
+        if (s->nodes.node[i].agent)
+            return err_set (
+                err, ERR_INVALID,
+                "NODECFG[%.60s] AGENT needs CA, CRL, CERT, KEY, LISTEN and GRID: other hosts "
+                "are spoken with by certificate",
+                s->nodes.node[i].name);
     *out = (struct principal){.kind = PRINCIPAL_SITE, .grid = "local"};
     text_printf (out->name, sizeof out->name, "%s", s->site_name ? s->site_name : "local");
     return 0;

@@ -140,7 +140,7 @@ def find_programs(build):
     if build is None:
         return {}
     names = {"nui-bank": "bank", "nui-meta": "meta", "nui-local": "local", "nui": ".",
-             "nui-supervise": "local/rm"}
+             "nui-supervise": "local/rm", "nui-node": "local"}
     found = {}
     for name, usual in names.items():
         places = [Path(build) / usual / name, *Path(build).glob(f"*/{name}"),

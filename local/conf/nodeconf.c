@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "proto/base/hostlist.h"
+#include "proto/base/text.h"
 
 /* --- attributes ----------------------------------------------------------------------------- */
 
@@ -86,6 +87,7 @@ static int set_priority (void *target, const struct conf_value *value, struct er
 TEXT (set_features, features)
 TEXT (set_networks, networks)
 TEXT (set_address, address)
+TEXT (set_agent, agent)
 TEXT (set_gres, gres)
 TEXT (set_classes, classes)
 TEXT (set_priorityf, priorityf)
@@ -130,6 +132,7 @@ static const struct conf_param nodeconf_attrs[] = {
     CALL ("PRIORITY", set_priority),
     CALL ("PRIORITYF", set_priorityf),
     CALL ("ADDRESS", set_address),
+    CALL ("AGENT", set_agent),
     CALL ("PARTITION", set_partition),
     CALL ("NODETYPE", set_type),
     CALL ("GRES", set_gres),
@@ -224,6 +227,7 @@ static void node_fill (const struct nodeconf *nodes, const struct nodeconf_node 
         .features = text_or (own->features, from->features),
         .networks = text_or (own->networks, from->networks),
         .address = text_or (own->address, from->address),
+        .agent = text_or (own->agent, NULL), /* a host of its own */
         .partition = text_or (own->partition, from->partition),
         .type = text_or (own->type, from->type),
         .gres = text_or (own->gres, from->gres),
@@ -290,8 +294,15 @@ static int line_expand (struct nodeconf *nodes, const struct nodeconf_line *line
     for (uint32_t i = 0; i < count; i++) {
         if (name_check ("node", names[i], err) != 0)
             return err_prefix (err, "NODECFG[%.60s]", line->hosts);
-        node_fill (nodes, &line->node, &more[nodes->node_count]);
-        more[nodes->node_count++].name = strdup (names[i]);
+        struct nodeconf_node *node = &more[nodes->node_count++];
+        node_fill (nodes, &line->node, node);
+        node->name = strdup (names[i]);
+        if (node->agent && node->agent[0] == ':') { /* the host has the node's name */
+            char target[256];
+            text_printf (target, sizeof target, "%s%s", names[i], node->agent);
+            free (node->agent);
+            node->agent = strdup (target);
+        }
     }
     return 0;
 }
@@ -369,6 +380,7 @@ void nodeconf_node_copy (const struct nodeconf_node *from, struct nodeconf_node 
     out->features = text_or (from->features, NULL);
     out->networks = text_or (from->networks, NULL);
     out->address = text_or (from->address, NULL);
+    out->agent = text_or (from->agent, NULL);
     out->partition = text_or (from->partition, NULL);
     out->type = text_or (from->type, NULL);
     out->gres = text_or (from->gres, NULL);
@@ -382,6 +394,7 @@ void nodeconf_node_clear (struct nodeconf_node *node)
     free (node->features);
     free (node->networks);
     free (node->address);
+    free (node->agent);
     free (node->partition);
     free (node->type);
     free (node->gres);

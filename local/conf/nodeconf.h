@@ -25,6 +25,7 @@ struct nodeconf_node { /* -1 or NULL: not said */
     char *features;  /* "a,b" */
     char *networks;  /* "ethernet,myrinet" */
     char *address;   /* host name or address for peers; NULL: this server's own */
+    char *agent;     /* host:port of its nui-node; NULL: it is this machine */
     char *partition; /* NULL: DEFAULT */
     char *type;      /* for the bank's rates; NULL: none */
     char *gres;      /* "tape:2,gpu" */

@@ -559,6 +559,23 @@ static int target_check (const char *key, const char *target, struct err *err)
     return 0;
 }
 
+static int agents_check (const struct settings *s, struct err *err)
+{
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < s->nodes.node_count; i++) {
+        const struct nodeconf_node *node = &s->nodes.node[i];
+        if (!node->agent)
+            continue;
+        rc = s->rm_kind->has_agents
+                 ? target_check ("AGENT", node->agent, err)
+                 : err_set (err, ERR_INVALID, "AGENT: RMCFG TYPE=%s has hosts of its own",
+                            s->rm_kind->name);
+        if (rc != 0)
+            err_prefix (err, "NODECFG[%.60s]", node->name);
+    }
+    return rc;
+}
+
 static int notify_check (struct settings *s, struct err *err)
 {
     if (!s->notify_events)
@@ -650,6 +667,8 @@ static int settings_check (struct settings *s, bool partial, struct err *err)
     if (rc == 0 && s->checkpoint_hook && access (s->checkpoint_hook, X_OK) != 0)
         rc = err_set (err, ERR_INVALID, "CHECKPOINTHOOK %s: %s", s->checkpoint_hook,
                       strerror (errno));
+    if (rc == 0)
+        rc = agents_check (s, err);
     if (rc == 0 && !partial) /* Maui's own file leaves the nodes to the resource manager */
         rc = settings_mode_check (&s->mode, s->rm_kind->has_nodes ? 1 : s->nodes.node_count, err);
     return rc;

@@ -240,6 +240,9 @@ struct rm_ops {
                    void (*done) (void *arg, bool ok), void *arg, struct err *err);
     /* State of a node that the configuration names. */
     bool (*node_up) (void *self, const char *name);
+    /* Why it is not up, or up and yet to get no work (*drained_out); NULL: neither. May be NULL: nobody knows. Holds until the
+     * next call or event. */
+    const char *(*node_why) (void *self, const char *name, bool *drained_out);
     /* Lets go; jobs run on. */
     void (*destroy) (void *self);
 

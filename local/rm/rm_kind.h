@@ -9,6 +9,7 @@
 #include "local/rm/rm.h"
 #include "local/rm/rm_kinds.h"
 #include "proto/base/log.h"
+#include "proto/rpc/tlsid.h"
 
 /* What a resource manager is asked and told by programs of the site's: native_url.h. */
 enum rm_call {
@@ -35,6 +36,11 @@ struct rm_options {
     duration_us poll, patience, token_life;
 };
 
+/* A node that is another host: NODECFG[node] AGENT=address. */
+struct rm_agent {
+    const char *node, *address;
+};
+
 /* Strings are read before rm_open returns. */
 struct rm_config {
     struct event_base *base;
@@ -49,6 +55,9 @@ struct rm_config {
     duration_us kill_grace; /* between TERM and KILL */
     int64_t output_max_mb;  /* of a job's stdout and stderr together; 0: no limit */
     bool cgroups;           /* use cgroup v2 where the machine allows */
+    struct tlsid *id;       /* for other hosts; NULL: there is none */
+    const struct rm_agent *agent;
+    uint32_t agent_count;
     rm_event_fn on_event;
     void *arg;
 };
@@ -61,6 +70,7 @@ struct rm_kind {
      * says otherwise. */
     bool dedicates;
     bool bounds_output; /* keeps a job to rm_config's output_max_mb */
+    bool has_agents;    /* runs jobs on other hosts: NODECFG AGENT */
     /* Before it is opened; ERR_INVALID with a sentence. NULL: whatever is said will do. */
     int (*check) (const struct rm_options *options, struct err *err);
 };

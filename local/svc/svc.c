@@ -24,6 +24,7 @@
 #include "local/svc/resv/resv.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
+#include "proto/base/mem.h"
 #include "proto/base/text.h"
 
 /* --- the rooms ---------------------------------------------------------------------------- */
@@ -161,6 +162,12 @@ static int rm_begin (struct svc *svc, const struct settings *settings, struct er
         text_printf (svc->job_dir, sizeof svc->job_dir, "%s", settings->job_dir);
     else
         text_printf (svc->job_dir, sizeof svc->job_dir, "%s/jobs", daemon_state_dir (svc->daemon));
+    struct rm_agent *agent = mem_zero (settings->nodes.node_count + 1, sizeof *agent);
+    uint32_t agent_count = 0;
+    for (uint32_t i = 0; i < settings->nodes.node_count; i++)
+        if (settings->nodes.node[i].agent)
+            agent[agent_count++] =
+                (struct rm_agent){settings->nodes.node[i].name, settings->nodes.node[i].agent};
     struct rm_config config = {
         .base = svc->base,
         .log = svc->log,
@@ -174,10 +181,37 @@ static int rm_begin (struct svc *svc, const struct settings *settings, struct er
         .kill_grace = settings->kill_grace,
         .output_max_mb = settings->output_max_mb,
         .cgroups = settings->cgroups,
+        .id = daemon_tlsid (svc->daemon),
+        .agent = agent,
+        .agent_count = agent_count,
         .on_event = rm_event_on,
         .arg = svc,
     };
-    return rm_open (settings->rm_kind, &config, &svc->rm, err);
+    int rc = rm_open (settings->rm_kind, &config, &svc->rm, err);
+    free (agent);
+    return rc;
+}
+
+/* Every node of old that is another host is so in settings, too, at the same address. */
+static bool agents_same (const struct settings *old, const struct settings *settings)
+{
+    uint32_t count = 0, same = 0;
+    for (uint32_t i = 0; i < settings->nodes.node_count; i++)
+        count += settings->nodes.node[i].agent != NULL;
+    for (uint32_t i = 0; i < old->nodes.node_count; i++) {
+        const struct nodeconf_node *node = &old->nodes.node[i];
+        uint32_t k = 0;
+        if (!node->agent)
+            continue;
+        while (k < settings->nodes.node_count &&
+               strcmp (settings->nodes.node[k].name, node->name) != 0)
+            k++;
+        const char *now = k < settings->nodes.node_count ? settings->nodes.node[k].agent : NULL;
+        if (!now || strcmp (now, node->agent) != 0)
+            return false;
+        same++;
+    }
+    return same == count;
 }
 
 /* After a new state directory, or an older copy of it: numbers that jobs here have had are not given again. The bank
@@ -312,6 +346,8 @@ int svc_reload (struct svc *svc, const struct settings *settings, struct err *er
                         "looked at by itself)");
     if (settings->site_name && strcmp (settings->site_name, svc->site) != 0)
         return err_set (err, ERR_CONFLICT, "SITENAME cannot change");
+    if (!agents_same (old, settings))
+        return err_set (err, ERR_CONFLICT, "NODECFG AGENT changes with a restart only");
     if (settings->mode.mode != old->mode.mode)
         return err_set (err, ERR_CONFLICT, "the mode changes from %s to %s with a restart only",
                         server_mode_name (old->mode.mode), server_mode_name (settings->mode.mode));

@@ -158,31 +158,39 @@ int svc_nodes_apply (struct svc *svc, const struct settings *settings, struct er
     return rc;
 }
 
+/* Tells of a node whose state is another than the core has. */
+static void node_tell (struct svc *svc, const char *name)
+{
+    char quoted[300];
+    enum node_state before = NODE_UP, now = rmnodes_state (svc, name);
+    struct node_view view;
+    const struct site_node *node = svc_node (svc, name);
+    if (node && cluster_node_get (svc->cluster, node->id, &view, NULL) == 0)
+        before = view.state;
+    if (now != before)
+        log_event (svc->log, now == NODE_UP ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "node", "state",
+                   "node=%s state=%s reason=%s", name,
+                   now == NODE_UP        ? "up"
+                   : now == NODE_DRAINED ? "drained"
+                                         : "down",
+                   log_quote (rmnodes_reason (svc, name), quoted, sizeof quoted));
+}
+
 void svc_nodes_changed (struct svc *svc)
 {
-    uint32_t count;
+    uint32_t count = 0;
     struct err err = {0};
-    if (!svc->rm.ops->nodes)
-        return;
-    const struct rm_node *list = svc->rm.ops->nodes (svc->rm.self, &count);
-    for (uint32_t i = 0; i < count; i++) {
-        char quoted[300];
-        enum node_state before = NODE_UP;
-        struct node_view view;
-        const struct site_node *node = svc_node (svc, list[i].name);
-        if (node && cluster_node_get (svc->cluster, node->id, &view, NULL) == 0)
-            before = view.state;
-        enum node_state now = rmnodes_state (svc, list[i].name);
-        if (now != before)
-            log_event (svc->log, now == NODE_UP ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "node", "state",
-                       "node=%s state=%s reason=%s", list[i].name,
-                       now == NODE_UP        ? "up"
-                       : now == NODE_DRAINED ? "drained"
-                                             : "down",
-                       log_quote (list[i].reason, quoted, sizeof quoted));
-    }
+    const struct rm_node *list =
+        svc->rm.ops->nodes ? svc->rm.ops->nodes (svc->rm.self, &count) : NULL;
+    for (uint32_t i = 0; i < count; i++)
+        node_tell (svc, list[i].name);
+    for (uint32_t i = 0; !list && i < svc->node_count; i++)
+        if (svc->node_by_id[i]->configured)
+            node_tell (svc, svc->node_by_id[i]->name);
     if (svc_nodes_apply (svc, svc->settings, &err) != 0)
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "nodes_not_applied", "error=\"%s\"", err.text);
+    if (!list)
+        return;
     rmnodes_remember (svc);
     rmnodes_loads (svc);
 }

@@ -40,8 +40,8 @@ struct tlsid {
     struct bundle now;
 };
 
-static const char *const kind_names[] = {"none", "user",     "site",  "meta",
-                                         "bank", "operator", "agency"};
+static const char *const kind_names[] = {"none", "user",     "site",   "meta",
+                                         "bank", "operator", "agency", "node"};
 
 const char *principal_kind_name (enum principal_kind kind)
 {
@@ -78,14 +78,14 @@ int principal_parse (const char *uri, struct principal *out, struct err *err)
         (rc = uri_part (&at, false, "kind", uri, kind, err)) < 0 ||
         (rc = uri_part (&at, true, "name", uri, p.name, err)) < 0)
         return rc;
-    for (int k = PRINCIPAL_USER; k <= PRINCIPAL_AGENCY; k++) {
+    for (int k = PRINCIPAL_USER; k <= PRINCIPAL_NODE; k++) {
         if (strcmp (kind, kind_names[k]) == 0)
             p.kind = (enum principal_kind)k;
     }
     if (p.kind == PRINCIPAL_NONE)
         return err_set (err, ERR_INVALID,
                         "identity \"%.200s\": kind \"%s\" is none of user, site, meta, bank, "
-                        "operator, agency",
+                        "operator, agency, node",
                         uri, kind);
     *out = p;
     return 0;

@@ -19,6 +19,7 @@ enum principal_kind {
     PRINCIPAL_BANK,
     PRINCIPAL_OPERATOR,
     PRINCIPAL_AGENCY, /* a funding agency */
+    PRINCIPAL_NODE,   /* another host of a site: SITE.NODE */
 };
 
 enum { PRINCIPAL_NAME_MAX = 64, PRINCIPAL_URI_MAX = 256 };

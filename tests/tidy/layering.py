@@ -199,6 +199,7 @@ def check_clock(root):
 # names of files, URLs, words of known alphabets.
 RAW_TEXT = {"local/rm/embedded/supervise.c": "nothing but libc; what it writes is mended when it is read",
             "local/rm/jobdir.c": "names of files", "local/rm/embedded/rm_embedded.c": "a cgroup's name",
+            "local/rm/embedded/node_runs.c": "names of files and of a cgroup",
             "local/rm/slurm/slurm_job.c": "a job's title, of key and digits",
             "local/stage/userfile.c": "a file's name", "local/stage/filenote.c": "a file's name",
             "local/stage/rules.c": "a URL", "local/stage/request.c": "a signature's parts",

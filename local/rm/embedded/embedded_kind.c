@@ -5,4 +5,5 @@ const struct rm_kind rm_embedded_kind = {
     .name = "EMBEDDED",
     .does = "runs the jobs itself",
     .bounds_output = true,
+    .has_agents = true,
 };

@@ -16,7 +16,9 @@
 
 #include <uthash.h>
 
+#include "local/rm/embedded/agent.h"
 #include "local/rm/embedded/process_use.h"
+#include "local/rm/embedded/run_status.h"
 #include "local/rm/jobdir.h"
 #include "local/rm/remover.h"
 #include "local/rm/supervise_file.h"
@@ -38,6 +40,7 @@ struct job {
     struct event *pid_event;
     struct event *check_event; /* runs job_check from the loop */
     bool started_sent;
+    bool away;         /* on another host: no supervisor of it is here */
     UT_hash_handle hh; /* by key */
 };
 
@@ -55,6 +58,7 @@ struct rm_embedded {
     struct filewatch *watch;
     struct job *jobs;
     struct remover *remover; /* of old files */
+    struct agents *agents;   /* NULL: every node is this machine */
 };
 
 /* --- names and accounts ------------------------------------------------------------------- */
@@ -116,6 +120,8 @@ static void spec_build (struct rm_embedded *rm, const struct rm_job *job, const 
         snprintf (path, sizeof path, "%s/%s/work/script", rm->job_dir, key);
         jobdir_spec_add (b, "script", path);
     }
+    if (job->host_count > 0 && agents_have (rm->agents, job->host[0]))
+        jobdir_spec_add (b, "agent", job->host[0]);
     spec_add_int (b, "gid", (int64_t)pw->pw_gid);
     spec_add_int (b, "start_us", job->start);
     spec_add_int (b, "walltime_us", job->walltime);
@@ -124,7 +130,7 @@ static void spec_build (struct rm_embedded *rm, const struct rm_job *job, const 
     spec_add_int (b, "procs", job->procs);
     spec_add_int (b, "memory_mb", job->memory_mb);
     spec_add_int (b, "pids_max", (int64_t)PIDS_PER_PROC * (job->procs ? job->procs : 1));
-    if (rm->cgroup_root) {
+    if (rm->cgroup_root) { /* of another host's, the agent says its own */
         const char *mark = jobdir_or (job->mark, ""); /* another job of that number may live on */
         snprintf (path, sizeof path, "%s/%s%s%.8s", rm->cgroup_root, key, *mark ? "." : "", mark);
         jobdir_spec_add (b, "cgroup", path);
@@ -138,37 +144,6 @@ static void spec_build (struct rm_embedded *rm, const struct rm_job *job, const 
 }
 
 /* --- what the files say ------------------------------------------------------------------- */
-
-static void status_read (int dir, struct rm_status *out)
-{
-    *out = (struct rm_status){0};
-    size_t len;
-    char *text = file_read_all (dir, "started", &len);
-    if (text) {
-        out->started = true;
-        out->start = lines_get_int (text, "start_us");
-        free (text);
-    }
-    text = file_read_all (dir, "status", &len);
-    if (!text)
-        return;
-    text_mend (text, len);
-    char name[32] = "";
-    out->ended = true;
-    out->end = RM_END_NODE_FAILURE;
-    lines_get (text, "end", name, sizeof name);
-    for (int e = 0; e <= RM_END_NODE_FAILURE; e++)
-        if (strcmp (name, rm_end_name ((enum rm_end)e)) == 0)
-            out->end = (enum rm_end)e;
-    out->exit_code = (int32_t)lines_get_int (text, "exit_code");
-    if (!out->start)
-        out->start = lines_get_int (text, "start_us");
-    out->end_at = lines_get_int (text, "end_us");
-    out->cpu_time = lines_get_int_or (text, "cpu_us", -1);
-    out->cpu_known = out->cpu_time >= 0;
-    lines_get (text, "text", out->text, sizeof out->text);
-    free (text);
-}
 
 static bool file_exists (int dir, const char *name)
 {
@@ -240,13 +215,14 @@ static void lost (struct job *job)
                 break;
     if (cgroup)
         rmdir (cgroup); /* fails while the killed are still leaving: nothing is lost by that */
-    char text[512];
-    int n =
-        snprintf (text, sizeof text, "end=%s\nexit_code=255\nstart_us=%lld\nend_us=%lld\ntext=%s\n",
-                  rm_end_name (RM_END_NODE_FAILURE),
-                  started ? lines_get_int (started, "start_us") : 0LL, (long long)clock_now_us (),
-                  "its supervising process was lost; what was left of the job was killed");
-    if (file_write_durable (job->dir, "status", text, (size_t)n, 0644) != 0)
+    struct rm_status end = {.ended = true,
+                            .end = RM_END_NODE_FAILURE,
+                            .exit_code = 255,
+                            .start = started ? lines_get_int (started, "start_us") : 0,
+                            .end_at = clock_now_us ()};
+    text_printf (end.text, sizeof end.text,
+                 "its supervising process was lost; what was left of the job was killed");
+    if (run_status_write (job->dir, &end) != 0)
         log_event (job->owner->log, LOG_LEVEL_ERROR, "rm", "status_not_written", "job=%s error=%d",
                    job->key, errno);
     free (started);
@@ -375,12 +351,10 @@ static void job_settle (struct job *job)
         return;
     }
     close (marker); /* ours: now nobody else can launch it */
-    char text[256];
-    int n = snprintf (text, sizeof text,
-                      "end=%s\nexit_code=127\nstart_us=0\nend_us=%lld\n"
-                      "text=nui-supervise did not start\n",
-                      rm_end_name (RM_END_START_FAILED), (long long)clock_now_us ());
-    if (file_write_durable (job->dir, "status", text, (size_t)n, 0644) != 0)
+    struct rm_status end = {
+        .ended = true, .end = RM_END_START_FAILED, .exit_code = 127, .end_at = clock_now_us ()};
+    text_printf (end.text, sizeof end.text, "nui-supervise did not start");
+    if (run_status_write (job->dir, &end) != 0)
         log_event (job->owner->log, LOG_LEVEL_ERROR, "rm", "status_not_written", "job=%s error=%d",
                    job->key, errno);
 }
@@ -389,12 +363,12 @@ static void job_settle (struct job *job)
 static void job_check (struct job *job)
 {
     struct rm_status status;
-    status_read (job->dir, &status);
-    if (!status.ended && job->pidfd < 0 && !supervisor_attach (job)) {
-        status_read (job->dir, &status); /* it may have ended between the two looks */
+    run_status_read (job->dir, &status);
+    if (!status.ended && !job->away && job->pidfd < 0 && !supervisor_attach (job)) {
+        run_status_read (job->dir, &status); /* it may have ended between the two looks */
         if (!status.ended) {
             job_settle (job);
-            status_read (job->dir, &status);
+            run_status_read (job->dir, &status);
         }
         if (!status.ended) { /* not even that could be written: report what is true */
             status.ended = true;
@@ -475,6 +449,29 @@ static int job_track (struct rm_embedded *rm, const char *job_id, uint32_t incar
     return 0;
 }
 
+/* Whether it is another host's, by what its directory says: then that one begins it, or goes on with it (again). Where the
+ * node is no longer another host, what became of the job is not known. */
+static bool job_away (struct job *job, const char *mark, bool again)
+{
+    struct rm_embedded *rm = job->owner;
+    struct err err = {0};
+    size_t len = 0;
+    char *spec = file_read_all (job->dir, "spec", &len);
+    const char *node = spec ? spec_get (spec, len, "agent") : NULL;
+    job->away = node != NULL;
+    if (node && !file_exists (job->dir, "status") &&
+        agents_run (rm->agents, job->job_id, job->incarnation, mark, node, again, &err) != 0) {
+        struct rm_status end = {
+            .ended = true, .end = RM_END_NODE_FAILURE, .exit_code = 255, .end_at = clock_now_us ()};
+        text_printf (end.text, sizeof end.text, "%s", err.text);
+        if (run_status_write (job->dir, &end) != 0)
+            log_event (rm->log, LOG_LEVEL_ERROR, "rm", "status_not_written", "job=%s error=%d",
+                       job->key, errno);
+    }
+    free (spec);
+    return job->away;
+}
+
 /* --- operations --------------------------------------------------------------------------- */
 
 static int embedded_adopt (void *self, const char *job_id, uint32_t incarnation, const char *mark,
@@ -491,7 +488,9 @@ static int embedded_adopt (void *self, const char *job_id, uint32_t incarnation,
         return rc;
     /* Never launched and nobody about to: the daemon died between making the directory and
      * spawning. The supervisor's own claim makes a second one harmless. */
-    if (!supervisor_attach (job) && !file_exists (job->dir, "launched")) {
+    if (job_away (job, mark, true))
+        rc = 0;
+    else if (!supervisor_attach (job) && !file_exists (job->dir, "launched")) {
         rc = supervisor_spawn (job, err);
         if (rc != 0) {
             job_destroy (job);
@@ -502,6 +501,17 @@ static int embedded_adopt (void *self, const char *job_id, uint32_t incarnation,
     return 0;
 }
 
+/* A job's script starts its tasks itself, where it runs: on another host nothing would. */
+static int one_host_check (const struct rm_embedded *rm, const struct rm_job *job, struct err *err)
+{
+    for (uint32_t i = 1; i < job->host_count; i++)
+        if (agents_have (rm->agents, job->host[i]) || agents_have (rm->agents, job->host[0]))
+            return err_set (err, ERR_INVALID,
+                            "%s and %s are two hosts: without a resource manager a job has one",
+                            job->host[0], job->host[i]);
+    return 0;
+}
+
 static int embedded_start (void *self, const struct rm_job *spec, struct err *err)
 {
     struct rm_embedded *rm = self;
@@ -509,6 +519,8 @@ static int embedded_start (void *self, const struct rm_job *spec, struct err *er
     char buf[4096], key[JOBDIR_KEY_MAX];
     struct job *job;
     int rc = jobdir_check (spec, &pw, buf, sizeof buf, key, err);
+    if (rc == 0)
+        rc = one_host_check (rm, spec, err);
     if (rc != 0)
         return rc;
     rc = jobdir_make_way (rm->dir, spec, key, rm->log, err);
@@ -523,7 +535,7 @@ static int embedded_start (void *self, const struct rm_job *spec, struct err *er
     if (rc != 0)
         return rc;
     struct err spawn_err = {0};
-    if (supervisor_spawn (job, &spawn_err) != 0) {
+    if (!job_away (job, spec->mark, false) && supervisor_spawn (job, &spawn_err) != 0) {
         /* The directory is there for good: the failure is this incarnation's end. */
         log_event (rm->log, LOG_LEVEL_ERROR, "rm", "spawn_failed", "job=%s error=\"%s\"", key,
                    spawn_err.text);
@@ -541,6 +553,13 @@ static int signal_supervisor (struct rm_embedded *rm, const char *job_id, uint32
     struct job *job = job_find (rm, job_id, incarnation);
     if (!job)
         return err_set (err, ERR_NOT_FOUND, "job %s does not run here", job_id);
+    if (job->away)
+        return agents_act (rm->agents, job_id, incarnation,
+                           signo == SIGTERM   ? AGENTS_CANCEL
+                           : value == SIGSTOP ? AGENTS_SUSPEND
+                           : value == SIGCONT ? AGENTS_RESUME
+                                              : AGENTS_SIGNAL,
+                           value, err);
     if (job->pidfd < 0)
         return 0; /* its end is being noticed */
     siginfo_t info = {0};
@@ -581,6 +600,8 @@ static int embedded_used (void *self, const char *job_id, uint32_t incarnation, 
 {
     struct job *job = job_find (self, job_id, incarnation);
     size_t len = 0;
+    if (job && job->away)
+        return agents_measured (job->owner->agents, job_id, incarnation, out, NULL, err);
     pid_t supervisor = job ? lock_holder (job) : 0;
     if (supervisor <= 0)
         return err_set (err, ERR_NOT_FOUND, "job %s does not run here", job_id);
@@ -619,6 +640,8 @@ static int embedded_limits (void *self, const char *job_id, uint32_t incarnation
 {
     struct job *job = job_find (self, job_id, incarnation);
     size_t len = 0;
+    if (job && job->away)
+        return agents_measured (job->owner->agents, job_id, incarnation, NULL, out, err);
     char *spec = job && lock_holder (job) > 0 ? file_read_all (job->dir, "spec", &len) : NULL;
     if (!spec)
         return err_set (err, ERR_NOT_FOUND, "job %s does not run here", job_id);
@@ -642,6 +665,7 @@ static int embedded_output_open (void *self, const char *job_id, uint32_t incarn
                                  const char *mark, const char *stream, struct err *err)
 {
     struct rm_embedded *rm = self;
+    agents_output_wanted (rm->agents, job_id, incarnation);
     return jobdir_output_open (rm->dir, job_id, incarnation, mark, stream, err);
 }
 
@@ -664,9 +688,21 @@ static int embedded_forget (void *self, const struct rm_gone *jobs, uint32_t cou
 
 static bool embedded_node_up (void *self, const char *name)
 {
-    (void)self;
-    (void)name;
-    return true; /* every node is this machine */
+    struct rm_embedded *rm = self;
+    return agents_up (rm->agents, name); /* every other node is this machine */
+}
+
+static const char *embedded_node_why (void *self, const char *name, bool *drained_out)
+{
+    *drained_out = false;
+    return embedded_node_up (self, name) ? NULL : "its nui-node cannot be reached";
+}
+
+static void on_nodes (void *arg)
+{
+    struct rm_embedded *rm = arg;
+    struct rm_event event = {.kind = RM_EVENT_NODES};
+    rm->on_event (rm->arg, &event);
 }
 
 static void embedded_destroy (void *self)
@@ -676,6 +712,7 @@ static void embedded_destroy (void *self)
     if (!rm)
         return;
     remover_destroy (rm->remover);
+    agents_destroy (rm->agents);
     HASH_ITER (hh, rm->jobs, job, next)
         job_destroy (job);
     if (rm->dir >= 0)
@@ -774,6 +811,12 @@ static void cgroup_setup (struct rm_embedded *rm, const char *name)
     free (have);
 }
 
+const char *rm_embedded_cgroup (const struct rm *rm)
+{
+    const struct rm_embedded *self = rm->self;
+    return self->cgroup_root ? self->cgroup_root : "";
+}
+
 static const struct rm_ops embedded_ops = {
     .type = "EMBEDDED",
     .here = true,
@@ -788,6 +831,7 @@ static const struct rm_ops embedded_ops = {
     .poll = embedded_poll,
     .forget = embedded_forget,
     .node_up = embedded_node_up,
+    .node_why = embedded_node_why,
     .destroy = embedded_destroy,
     .suspend = embedded_suspend,
 };
@@ -824,6 +868,19 @@ int rm_embedded_create (const struct rm_embedded_config *config, struct rm *out,
         cgroup_setup (rm, config->cgroup_name ? config->cgroup_name : "nui-local");
     else
         limits_tell (rm, "");
+    struct agents_config agents = {.base = rm->base,
+                                   .log = rm->log,
+                                   .id = config->id,
+                                   .site = config->site,
+                                   .job_dir = rm->job_dir,
+                                   .dir = rm->dir,
+                                   .agent = config->agent,
+                                   .count = config->agent_count,
+                                   .on_nodes = on_nodes,
+                                   .arg = rm};
+    rc = agents_create (&agents, &rm->agents, err);
+    if (rc != 0)
+        goto fail;
     *out = (struct rm){&embedded_ops, rm};
     return 0;
 fail:

@@ -19,6 +19,7 @@
 
 #include "local/rm/filewatch.h"
 #include "local/rm/rm.h"
+#include "local/rm/rm_kind.h"
 #include "proto/base/log.h"
 
 enum { RM_EMBEDDED_JOBS_MAX = 16384 };
@@ -33,11 +34,21 @@ struct rm_embedded_config {
     int64_t output_max_mb;      /* of a job's stdout and stderr together; 0: no limit */
     bool cgroups;               /* use cgroup v2 where the machine allows */
     const char *cgroup_name;    /* of this daemon's part of the tree: "nui-alpha" */
+    /* Nodes that are other hosts (agent.h); every other one is this machine. */
+    const char *site;
+    struct tlsid *id;
+    const struct rm_agent *agent;
+    uint32_t agent_count;
     rm_event_fn on_event;
     void *arg;
 };
 
 /* Fills *out. */
 int rm_embedded_create (const struct rm_embedded_config *config, struct rm *out, struct err *err);
+/* Where in the tree its jobs' groups are; "": nowhere. */
+const char *rm_embedded_cgroup (const struct rm *rm);
+/* A cgroup_name that no other job_dir has. */
+void rm_embedded_group (const char *prefix, const char *site, const char *job_dir, char *out,
+                        size_t cap);
 
 #endif

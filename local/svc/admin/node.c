@@ -194,9 +194,8 @@ static void node_fill (struct node_stream *s, uint32_t n, const struct node_view
         out->opsys = svc->kernel.sysname;
         out->arch = svc->kernel.machine;
     }
-    const struct rm_node *told = rmnodes_told (svc, out->name);
-    if (told && v->state != NODE_UP)
-        out->reason = arena_strdup (arena, told->reason);
+    if (v->state != NODE_UP)
+        out->reason = arena_strdup (arena, rmnodes_reason (svc, out->name));
     place_fill (svc, v, out);
     features_fill (svc, v, out); /* after the classes that NODECFG says */
     times_fill (svc, n, out);

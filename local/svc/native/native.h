@@ -58,6 +58,8 @@ void rmnodes_loads (struct svc *svc);    /* its nodes' load and used memory, for
 enum node_state rmnodes_state (struct svc *svc, const char *name);
 /* What the resource manager says of it, until its next event; NULL: nothing. */
 const struct rm_node *rmnodes_told (struct svc *svc, const char *name);
+/* Why a node is not up, in the resource manager's words; "": it does not say. Holds until its next event. */
+const char *rmnodes_reason (struct svc *svc, const char *name);
 
 /* --- mirror.c --- */
 

@@ -170,10 +170,26 @@ const struct rm_node *rmnodes_told (struct svc *svc, const char *name)
     return NULL;
 }
 
+const char *rmnodes_reason (struct svc *svc, const char *name)
+{
+    const struct rm_node *told = rmnodes_told (svc, name);
+    bool drained;
+    const char *why = told                    ? told->reason
+                      : svc->rm.ops->node_why ? svc->rm.ops->node_why (svc->rm.self, name, &drained)
+                                              : "";
+    return why ? why : "";
+}
+
 enum node_state rmnodes_state (struct svc *svc, const char *name)
 {
-    if (!svc->rm.ops->nodes)
-        return svc->rm.ops->node_up (svc->rm.self, name) ? NODE_UP : NODE_DOWN;
+    if (!svc->rm.ops->nodes) {
+        bool drained = false;
+        const char *why =
+            svc->rm.ops->node_why ? svc->rm.ops->node_why (svc->rm.self, name, &drained) : NULL;
+        return why && drained                              ? NODE_DRAINED
+               : svc->rm.ops->node_up (svc->rm.self, name) ? NODE_UP
+                                                           : NODE_DOWN;
+    }
     const struct rm_node *node = rmnodes_told (svc, name);
     return !node                            ? NODE_DOWN
            : node->state == RM_NODE_UP      ? NODE_UP

@@ -1,0 +1,303 @@
+"""Several machines without any resource manager: nui-local, and a nui-node on each other host. Each host has a network of its
+own (a namespace), joined by cables (veth) that can be pulled. A cut, kill -9 of either side, both at once: no job is lost, none
+runs twice, and what it wrote comes home."""
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+import unittest
+from pathlib import Path
+
+from fixture import main, wait_for
+from grid.base import Process
+from onesite import SANITIZER, SharedCase, layout
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+HOSTS = ("n2", "n3")
+
+
+def ip(*args):
+    done = subprocess.run(["ip", *map(str, args)], text=True, capture_output=True)
+    if done.returncode:
+        raise AssertionError(f"ip {' '.join(map(str, args))}: {done.stderr}")
+
+
+class Network:
+    """A namespace for the home and one for each host; nothing of it is seen outside."""
+
+    def __init__(self, name):
+        self.name, self.made = name, []
+
+    def make(self):
+        self.add("home")
+        for number, host in enumerate(HOSTS, 2):
+            self.add(host)
+            ip("-n", self.space("home"), "link", "add", f"to-{host}", "type", "veth", "peer", "name", "up", "netns", self.space(host))
+            for space, link, end in (("home", f"to-{host}", 1), (host, "up", 2)):
+                ip("-n", self.space(space), "addr", "add", f"10.9.{number}.{end}/24", "dev", link)
+                ip("-n", self.space(space), "link", "set", "dev", link, "up")
+
+    def add(self, host):
+        ip("netns", "add", self.space(host))
+        self.made.append(host)
+        ip("-n", self.space(host), "link", "set", "dev", "lo", "up")
+
+    def space(self, host):
+        return f"{self.name}-{host}"
+
+    def cable(self, host, on):
+        ip("-n", self.space("home"), "link", "set", "dev", f"to-{host}", "up" if on else "down")
+
+    def enter(self, host):
+        """For a process that is about to begin."""
+        def go():
+            with open(f"/run/netns/{self.space(host)}") as space:
+                if LIBC.setns(space.fileno(), 0) != 0:
+                    os._exit(120)
+        return go
+
+    def identity(self, host):
+        return subprocess.run(["ip", "netns", "exec", self.space(host), "readlink", "/proc/self/ns/net"], text=True,
+                              capture_output=True, check=True).stdout.strip()
+
+    def gone(self):
+        for host in self.made:
+            subprocess.run(["ip", "netns", "del", self.space(host)], check=False)
+
+
+class Host:
+    def __init__(self, case, number, name):
+        self.case, self.name, self.address = case, name, f"10.9.{number}.2"
+        self.place = case.state / name
+        self.place.mkdir(mode=0o711)
+        self.log = case.state / "log" / f"{name}.log"
+        self.config = case.state / "etc" / f"{name}.cfg"
+        self.process = Process(name, case.state / "run" / f"{name}.process", case.state / "log" / f"{name}.stderr")
+        self.write()
+
+    def write(self, certificate=None, site="alpha"):
+        identity = self.case.alpha.identity(*(certificate or ("node", f"alpha.{self.name}")))
+        self.config.write_text(f"GRID {layout.GRID}\nSITE {site}\nLISTEN {self.address}:7712\nSTATEDIR {self.place}\n"
+                               f"LOGFILE {self.log}\nPORTFILE {self.place}/port\n{identity}")
+
+    def start(self):
+        (self.place / "port").unlink(missing_ok=True)
+        self.process.start([self.case.programs["nui-node"], "--config", self.config],
+                           preexec_fn=self.case.network.enter(self.name))
+        wait_for(f"{self.name} to listen", lambda: (self.place / "port").exists() or self.process.died(), 60, self.log)
+        if self.process.died():
+            raise AssertionError(f"{self.name} ended: {self.words()}")
+
+    def words(self):
+        path = self.case.state / "log" / f"{self.name}.stderr"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def logged(self, word):
+        return [line for line in self.log.read_text(errors="replace").splitlines() if word in line] if self.log.exists() else []
+
+    def runs(self):
+        jobs = self.place / "jobs"
+        return sorted(p.name for p in jobs.iterdir() if not p.name.startswith(".")) if jobs.is_dir() else []
+
+
+@unittest.skipUnless(os.geteuid() == 0, "namespaces and other accounts need root")
+class Nodes(SharedCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.network = Network(cls.state.name)
+        cls.addClassCleanup(cls.network.gone)
+        cls.network.make()
+        cls.alpha = cls.site()
+        cls.hosts = {name: Host(cls, number, name) for number, name in enumerate(HOSTS, 2)}
+        cls.addClassCleanup(cls.stop_hosts)
+        cls.alpha.write(cls.text())
+        for host in cls.hosts.values():
+            host.start()
+        cls.home_start()
+
+    @classmethod
+    def text(cls):
+        agents = "".join(f"NODECFG[{h.name}] PROCS=2 AGENT={h.address}:7712 FEATURES={h.name}\n" for h in cls.hosts.values())
+        return f"NODECFG[n1] PROCS=1 FEATURES=n1\n{agents}RMPOLLINTERVAL 1\nKILLGRACE 1\nADMIN1 root\n"
+
+    @classmethod
+    def home_start(cls):
+        cls.alpha.start(preexec_fn=cls.network.enter("home"))
+
+    @classmethod
+    def stop_hosts(cls):
+        for host in cls.hosts.values():
+            if not host.process.stop():
+                raise AssertionError(f"{host.name} had to be killed")
+            found = SANITIZER.search(host.words())
+            if found:
+                raise AssertionError(f"{host.name} says '{found.group(0)}'")
+
+    # ---- pieces
+
+    def script(self, name, text):
+        path = self.shared / f"{name}.sh"
+        path.write_text("#!/bin/sh\n" + text)
+        path.chmod(0o755)
+        return path
+
+    def gated(self, name, more="echo over"):
+        """Writes down that it began, and goes on when the gate is open."""
+        return self.script(name, f"echo $$ >>{self.shared}/{name}.began\necho begun\n"
+                           f"while [ ! -e {self.shared}/{name}.gate ]; do sleep 0.05; done\n{more}\n")
+
+    def began(self, name):
+        path = self.shared / f"{name}.began"
+        return path.read_text().split() if path.exists() else []
+
+    def open(self, name):
+        (self.shared / f"{name}.gate").touch()
+
+    def submit(self, script, *options):
+        return self.ok(self.alpha, "msub", "-t", "10:00", *options, script, account=self.account).strip()
+
+    def job(self, ident):
+        return self.data(self.alpha, "checkjob", ident)["job"]
+
+    def wait(self, ident, *states, seconds=90):
+        return wait_for(f"{ident} to be {states}", lambda: (lambda j: j if j["state"] in states else None)(self.job(ident)),
+                        seconds, self.alpha.log)
+
+    def output(self, ident):
+        return self.ok(self.alpha, "output", ident, account=self.account)
+
+    def node(self, name):
+        return self.data(self.alpha, "checknode", name)["node"]
+
+    def all_up(self):
+        wait_for("all hosts to be up", lambda: all(self.node(n)["state"] not in ("Down", "Drained") for n in HOSTS), 60, self.alpha.log)
+
+    # ---- tests
+
+    def test_a_job_runs_there_and_its_files_come_home(self):
+        self.all_up()
+        script = self.script("there", "readlink /proc/self/ns/net; id -un; pwd; cat $NUI_NODEFILE\n"
+                             "mkdir -p sub/deep; head -c 3000000 /dev/zero >sub/deep/large; ln -s large sub/deep/link\n"
+                             "echo wrong >&2; exit 7\n")
+        ident = self.submit(script, "--tasks", 2, "--features", "n2")
+        job = self.wait(ident, "Completed", "Failed")
+        self.assertEqual(job["exit_code"], 7)
+        lines = self.output(ident).splitlines()
+        self.assertEqual(lines[0], self.network.identity("n2"))
+        self.assertNotEqual(lines[0], self.network.identity("home"))
+        self.assertEqual(lines[1], self.account)
+        self.assertEqual(lines[2], f"{self.hosts['n2'].place}/jobs/{ident}/work")
+        self.assertEqual(lines[3:], ["n2", "n2"])
+        work = self.alpha.dir / "jobs" / ident / "work"
+        self.assertEqual((work / "sub/deep/large").stat().st_size, 3000000)
+        self.assertEqual(os.readlink(work / "sub/deep/link"), "large")
+        self.assertEqual((work / "sub/deep/large").owner(), self.account)
+        self.assertEqual((work / "stderr").read_text(), "wrong\n")
+        wait_for("the host to keep nothing", lambda: not self.hosts["n2"].runs(), 60, self.hosts["n2"].log)
+
+    def test_a_job_of_several_hosts_is_told(self):
+        """Nothing would start its tasks on the others: it does not begin."""
+        self.all_up()
+        ident = self.submit(self.script("wide", "echo wide\n"), "--tasks", 5)
+        self.wait(ident, "Failed", "Cancelled", "Removed")
+        self.assertIn("hosts", self.ok(self.alpha, "checkjob", ident))
+
+    def test_output_is_seen_while_it_runs_and_a_cancel_ends_it(self):
+        self.all_up()
+        ident = self.submit(self.gated("seen"), "--features", "n3")
+        wait_for("the job to print", lambda: self.alpha.nui("output", ident, account=self.account).stdout == "begun\n", 60,
+                 self.alpha.log)
+        self.assertEqual(self.job(ident)["state"], "Running")
+        self.ok(self.alpha, "canceljob", ident, account=self.account)
+        self.wait(ident, "Cancelled")
+        self.assertEqual(self.output(ident), "begun\n")
+        wait_for("the host to keep nothing", lambda: not self.hosts["n3"].runs(), 60, self.hosts["n3"].log)
+
+    def test_a_job_stops_and_goes_on_there(self):
+        self.all_up()
+        ident = self.submit(self.gated("stops"), "--features", "n3")
+        pid = wait_for("the job to begin", lambda: self.began("stops"), 60, self.alpha.log)[0]
+        stat = Path(f"/proc/{pid}/stat")
+        self.ok(self.alpha, "mjobctl", "-s", ident)
+        wait_for("it to stop", lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "T", 60, self.hosts["n3"].log)
+        self.ok(self.alpha, "mjobctl", "-r", ident)
+        self.open("stops")
+        self.wait(ident, "Completed")
+
+    def test_a_cut_and_kills_lose_no_job(self):
+        """Its host is cut off, nui-local and nui-node are killed, it ends meanwhile; each comes back alone."""
+        self.all_up()
+        n2 = self.hosts["n2"]
+        self.addCleanup(self.restore, n2)
+        ends, goes = (self.submit(self.gated(name, "echo over; exit 3"), "--features", "n2") for name in ("ends", "goes"))
+        for ident, name in ((ends, "ends"), (goes, "goes")):
+            self.wait(ident, "Running")
+            wait_for(f"{name} to begin", lambda n=name: self.began(n), 60, n2.log)
+        self.network.cable("n2", False)
+        wait_for("the node to be down", lambda: self.node("n2")["state"] == "Down", 120, self.alpha.log)
+        self.assertIn("cannot be reached", self.node("n2")["reason"])
+        self.alpha.process.kill()
+        self.open("ends")
+        wait_for("its end to be on the host's disk", lambda: (n2.place / "jobs" / ends / "status").exists(), 60, n2.log)
+        n2.process.kill()
+        self.home_start()
+        self.assertEqual(self.job(ends)["state"], "Running")
+        self.assertEqual(self.job(goes)["state"], "Running")
+        waits = self.submit(self.script("waits", f"echo $$ >>{self.shared}/waits.began\n"), "--features", "n2")
+        n2.start()
+        self.network.cable("n2", True)
+        job = self.wait(ends, "Failed", "Completed")
+        self.assertEqual(job["exit_code"], 3)
+        self.assertEqual(self.output(ends), "begun\nover\n")
+        self.assertEqual(self.job(goes)["state"], "Running")
+        n2.process.kill()
+        n2.start()
+        self.open("goes")
+        self.assertEqual(self.wait(goes, "Failed", "Completed")["exit_code"], 3)
+        self.wait(waits, "Completed")
+        for name in ("ends", "goes", "waits"):
+            self.assertEqual(len(self.began(name)), 1, name)
+        wait_for("the host to keep nothing", lambda: not n2.runs(), 60, n2.log)
+
+    def test_cut_while_it_begins(self):
+        """Whichever call the cut meets, the job begins once, when the host is back."""
+        self.all_up()
+        self.addCleanup(self.restore, self.hosts["n3"])
+        with self.hosts["n3"].process.halted():
+            ident = self.submit(self.script("begins", f"echo $$ >>{self.shared}/begins.began\n"), "--features", "n3")
+            wait_for("it to be handed over", lambda: self.alpha.logged("job_handed_over", ident), 60, self.alpha.log)
+            self.network.cable("n3", False)
+            self.alpha.process.kill()
+            self.home_start()
+        self.network.cable("n3", True)
+        self.wait(ident, "Completed")
+        self.assertEqual(len(self.began("begins")), 1)
+
+    def test_who_may_not(self):
+        """An agent of another site's, or another node's, gets no job; and an agent answers its own site alone."""
+        self.all_up()
+        n3 = self.hosts["n3"]
+        n3.process.stop()
+        self.addCleanup(self.restore, n3)
+        for wrong in ({"certificate": ("node", "alpha.n2")}, {"certificate": ("node", "beta.n3")}, {"site": "beta"}):
+            before = len(self.alpha.log.read_text(errors="replace"))
+            n3.write(**wrong)
+            n3.start()
+            wait_for(f"{wrong} to be refused", lambda b=before: re.search(
+                "agent_away.*node=n3", self.alpha.log.read_text(errors="replace")[b:]), 60, self.alpha.log)
+            wait_for("the node to be down", lambda: self.node("n3")["state"] == "Down", 60, self.alpha.log)
+            n3.process.stop()
+        n3.write(certificate=("site", "alpha"))
+        self.assertRaisesRegex(AssertionError, "node", n3.start)
+
+    def restore(self, host):
+        self.network.cable(host.name, True)
+        host.process.stop()
+        host.write()
+        host.start()
+
+
+if __name__ == "__main__":
+    main()
