@@ -486,6 +486,17 @@ const struct conf_param settings_params[] = {
      .type = CONF_PATH,
      .offset = AT (checkpoint_hook),
      .help = "the program that checkpoints a job"},
+    {.name = "NODEHEALTHPROGRAM",
+     .type = CONF_PATH,
+     .offset = AT (health.program),
+     .help = "says whether this machine is fit for jobs"},
+    {.name = "NODEHEALTHINTERVAL",
+     .type = CONF_DURATION,
+     .offset = AT (health.every),
+     .min = US_PER_S,
+     .max = 86400 * US_PER_S,
+     .initial = "00:05:00",
+     .help = "how often NODEHEALTHPROGRAM is run"},
     {.name = "JOBACTIONONNODEFAILURE",
      .type = CONF_WORD,
      .offset = AT (node_failure),
@@ -593,6 +604,12 @@ static int notify_check (struct settings *s, struct err *err)
                         s->notify_account);
     if (s->checkpoint_hook && conf_program_check ("CHECKPOINTHOOK", s->checkpoint_hook, err) != 0)
         return err->code;
+    if (s->health.program && conf_program_check ("NODEHEALTHPROGRAM", s->health.program, err) != 0)
+        return err->code;
+    if (s->health.program && !s->rm_kind->has_agents)
+        return err_set (err, ERR_INVALID,
+                        "NODEHEALTHPROGRAM: RMCFG TYPE=%s knows which of its nodes are fit",
+                        s->rm_kind->name);
     if (s->checkpoint_account && !getpwnam (s->checkpoint_account))
         return err_set (err, ERR_INVALID, "CHECKPOINTACCOUNT %.60s: there is no such account",
                         s->checkpoint_account);

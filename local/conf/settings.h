@@ -212,6 +212,7 @@ struct settings {
     duration_us job_purge;        /* JOBPURGETIME: ended jobs are forgotten after this */
     duration_us history_time;    /* HISTORYTIME: and their history after this; TIME_US_MAX: never */
     struct settings_stage stage; /* STAGE… */
+    struct rm_health health;     /* NODEHEALTHPROGRAM, NODEHEALTHINTERVAL */
     const char *checkpoint_hook; /* CHECKPOINTHOOK; NULL: none */
     const char *checkpoint_account; /* CHECKPOINTACCOUNT; NULL: the job's own */
     int node_failure;               /* enum node_failure: JOBACTIONONNODEFAILURE */

@@ -41,6 +41,12 @@ struct rm_agent {
     const char *node, *address;
 };
 
+/* NODEHEALTHPROGRAM and NODEHEALTHINTERVAL, of the daemon's own machine. */
+struct rm_health {
+    const char *program; /* NULL: none */
+    duration_us every;
+};
+
 /* Strings are read before rm_open returns. */
 struct rm_config {
     struct event_base *base;
@@ -58,6 +64,7 @@ struct rm_config {
     struct tlsid *id;       /* for other hosts; NULL: there is none */
     const struct rm_agent *agent;
     uint32_t agent_count;
+    struct rm_health health;
     rm_event_fn on_event;
     void *arg;
 };

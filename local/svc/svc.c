@@ -184,6 +184,7 @@ static int rm_begin (struct svc *svc, const struct settings *settings, struct er
         .id = daemon_tlsid (svc->daemon),
         .agent = agent,
         .agent_count = agent_count,
+        .health = settings->health,
         .on_event = rm_event_on,
         .arg = svc,
     };
@@ -346,6 +347,10 @@ int svc_reload (struct svc *svc, const struct settings *settings, struct err *er
                         "looked at by itself)");
     if (settings->site_name && strcmp (settings->site_name, svc->site) != 0)
         return err_set (err, ERR_CONFLICT, "SITENAME cannot change");
+    if (!same_text (old->health.program, settings->health.program) ||
+        old->health.every != settings->health.every)
+        return err_set (err, ERR_CONFLICT,
+                        "NODEHEALTHPROGRAM and NODEHEALTHINTERVAL change with a restart only");
     if (!agents_same (old, settings))
         return err_set (err, ERR_CONFLICT, "NODECFG AGENT changes with a restart only");
     if (settings->mode.mode != old->mode.mode)

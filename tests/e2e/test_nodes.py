@@ -78,8 +78,10 @@ class Host:
 
     def write(self, certificate=None, site="alpha"):
         identity = self.case.alpha.identity(*(certificate or ("node", f"alpha.{self.name}")))
+        self.health = self.case.health(self.name)
         self.config.write_text(f"GRID {layout.GRID}\nSITE {site}\nLISTEN {self.address}:7712\nSTATEDIR {self.place}\n"
-                               f"LOGFILE {self.log}\nPORTFILE {self.place}/port\n{identity}")
+                               f"LOGFILE {self.log}\nPORTFILE {self.place}/port\n{identity}"
+                               f"NODEHEALTHPROGRAM {self.health}\nNODEHEALTHINTERVAL 1\n")
 
     def start(self):
         (self.place / "port").unlink(missing_ok=True)
@@ -120,7 +122,17 @@ class Nodes(SharedCase):
     @classmethod
     def text(cls):
         agents = "".join(f"NODECFG[{h.name}] PROCS=2 AGENT={h.address}:7712 FEATURES={h.name}\n" for h in cls.hosts.values())
-        return f"NODECFG[n1] PROCS=1 FEATURES=n1\n{agents}RMPOLLINTERVAL 1\nKILLGRACE 1\nADMIN1 root\n"
+        return f"NODECFG[n1] PROCS=1 FEATURES=n1\n{agents}RMPOLLINTERVAL 1\nKILLGRACE 1\nADMIN1 root\n" \
+            f"NODEHEALTHPROGRAM {cls.health('n1')}\nNODEHEALTHINTERVAL 1\n"
+
+    @classmethod
+    def health(cls, name):
+        """A program that says what stands in a file, if there is one."""
+        program = cls.shared.parent / "etc" / f"{name}.health"
+        if not program.exists():
+            program.write_text(f"#!/bin/sh\n[ ! -e {program}.bad ] || {{ cat {program}.bad; exit 1; }}\n")
+            program.chmod(0o755)
+        return program
 
     @classmethod
     def home_start(cls):
@@ -203,6 +215,22 @@ class Nodes(SharedCase):
         ident = self.submit(self.script("wide", "echo wide\n"), "--tasks", 5)
         self.wait(ident, "Failed", "Cancelled", "Removed")
         self.assertIn("hosts", self.ok(self.alpha, "checkjob", ident))
+
+    def test_the_health_program_drains_and_gives_back(self):
+        self.all_up()
+        for name in ("n1", "n3"):
+            bad = Path(f"{self.health(name)}.bad")
+            bad.write_text("fan 2 stands still\nand more\n")
+            self.addCleanup(bad.unlink, missing_ok=True)
+            wait_for(f"{name} to be drained", lambda n=name: self.node(n)["state"] == "Drained", 60, self.alpha.log)
+            self.assertEqual(self.node(name)["reason"], "fan 2 stands still")
+            self.assertEqual(self.node("n2")["state"], "Idle")
+            ident = self.submit(self.script(f"sick-{name}", "echo ran\n"), "--features", name)
+            bad.write_text("")
+            wait_for("the other reason", lambda n=name: self.node(n)["reason"] == "its health program ended with 1", 60, self.alpha.log)
+            self.assertEqual(self.job(ident)["state"], "Idle")
+            bad.unlink()
+            self.wait(ident, "Completed")
 
     def test_output_is_seen_while_it_runs_and_a_cancel_ends_it(self):
         self.all_up()

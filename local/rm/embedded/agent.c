@@ -33,6 +33,12 @@ bool agents_up (const struct agents *agents, const char *node)
     return !agent || agent->up;
 }
 
+const char *agents_why (const struct agents *agents, const char *node)
+{
+    const struct agent *agent = agent_find (agents, node);
+    return agent && agent->why[0] ? agent->why : NULL;
+}
+
 /* --- the watch -------------------------------------------------------------------------------- */
 
 static void agent_up_set (struct agent *agent, bool up)
@@ -76,6 +82,11 @@ static void on_watched (void *arg, const ProtobufCMessage *message)
     const Nui__Node__V1__WatchEvent *event = (const Nui__Node__V1__WatchEvent *)message;
     if (event->run)
         on_run (agent, event->run);
+    if (event->health && strcmp (event->health->against, agent->why) != 0) {
+        text_printf (agent->why, sizeof agent->why, "%s", event->health->against);
+        if (agent->up)
+            agent->agents->on_nodes (agent->agents->arg);
+    }
     if (event->all)
         on_all (agent);
 }

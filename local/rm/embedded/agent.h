@@ -37,6 +37,8 @@ void agents_destroy (struct agents *agents); /* NULL is a no-op; what runs there
 /* Whether that node is another host. agents may be NULL. */
 bool agents_have (const struct agents *agents, const char *node);
 bool agents_up (const struct agents *agents, const char *node);
+/* What its health program has against it; NULL: nothing. Holds until on_nodes. */
+const char *agents_why (const struct agents *agents, const char *node);
 /* Runs the job whose directory is made on that node, or goes on with it after a restart (again). */
 int agents_run (struct agents *agents, const char *job_id, uint32_t incarnation, const char *mark,
                 const char *node, bool again, struct err *err);

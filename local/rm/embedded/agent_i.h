@@ -20,6 +20,7 @@ struct agent {
     struct event *patience; /* then it is down */
     bool told;              /* everything it has, since watch began */
     bool up;
+    char why[200];     /* of its health program; "": nothing is against it */
     char refusal[256]; /* why it could not be watched, as it was told of last */
     uint32_t round;    /* of watch */
 };
@@ -51,6 +52,7 @@ struct away {
     uint32_t round;        /* of the agent's watch in which it was last told of */
     bool cancel;           /* wanted: said again whenever the host tells of it */
     bool asked;            /* the host may have it */
+    int stop;              /* the last wish: ACT_SUSPEND or ACT_RESUME; 0: none */
     struct away_slot call; /* of the state */
     struct runfiles files; /* that go, or come */
     uint32_t at;

@@ -13,7 +13,6 @@
 #include "local/rm/supervise_file.h"
 #include "proto/base/clock.h"
 #include "proto/base/mem.h"
-#include "proto/base/strbuf.h"
 #include "proto/base/text.h"
 
 enum { AGAIN_S = 2, CALL_S = 120, FILES_BYTES_MAX = 64 << 20 };
@@ -153,16 +152,13 @@ static void away_end (struct away *run, enum rm_end how, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));
 static void away_end (struct away *run, enum rm_end how, const char *fmt, ...)
 {
-    struct strbuf text = STRBUF_INIT;
     va_list ap;
     run->end.ended = true;
     run->end.end = how;
     run->end.exit_code = how == RM_END_CANCELLED ? 0 : how == RM_END_NODE_FAILURE ? 255 : 127;
     va_start (ap, fmt);
-    strbuf_vprintf (&text, fmt, ap);
+    text_vprintf (run->end.text, sizeof run->end.text, fmt, ap);
     va_end (ap);
-    text_printf (run->end.text, sizeof run->end.text, "%s", strbuf_text (&text));
-    strbuf_free (&text);
     away_drop (&run->call);
     runfiles_free (&run->files);
     run->state = AWAY_UNKNOWN;
@@ -302,12 +298,14 @@ int agents_act (struct agents *agents, const char *job_id, uint32_t incarnation,
     if (!run)
         return 0; /* its end is being noticed */
     run->cancel |= act == AGENTS_CANCEL;
+    if (act == AGENTS_SUSPEND || act == AGENTS_RESUME)
+        run->stop = (int)acts[act];
     if (run->state == AWAY_THERE && run->agent->told)
         away_act (run, acts[act], signo);
-    else if (act != AGENTS_CANCEL && run->state != AWAY_FETCHING)
+    else if (act == AGENTS_SIGNAL && run->state != AWAY_FETCHING)
         return err_set (err, ERR_UNAVAILABLE, "job %s is on %s, which cannot be reached", run->key,
                         run->agent->node);
-    else if (!run->asked)
+    else if (act == AGENTS_CANCEL && !run->asked)
         away_end (run, RM_END_CANCELLED, "cancelled before it began");
     return 0;
 }
@@ -327,6 +325,8 @@ static void away_there (struct away *run)
     if (!away_handed (run) && file_write_durable (run->dir, handed_file, "", 0, 0600) != 0)
         log_event (run->agents->log, LOG_LEVEL_ERROR, "rm", "status_not_written", "job=%s error=%d",
                    run->key, errno);
+    if (run->stop)
+        away_act (run, (Nui__Node__V1__Act)run->stop, 0);
     if (run->cancel)
         away_act (run, NUI__NODE__V1__ACT__ACT_CANCEL, 0);
 }

@@ -37,6 +37,7 @@ int rm_embedded_open (const struct rm_config *config, struct rm *out, struct err
         .id = config->id,
         .agent = config->agent,
         .agent_count = config->agent_count,
+        .health = config->health,
         .on_event = config->on_event,
         .arg = config->arg,
     };

@@ -12,6 +12,7 @@
 #include <event2/event.h>
 #include <uthash.h>
 
+#include "local/rm/embedded/health.h"
 #include "local/rm/jobdir.h"
 #include "local/rm/rm.h"
 #include "proto/nui/v1/node.pb-c.h"
@@ -20,6 +21,7 @@
 struct node_settings {
     const char *site, *job_dir, *supervise;
     bool cgroups;
+    struct rm_health health;
 };
 
 struct node_run {
@@ -43,6 +45,7 @@ struct node {
     struct node_run *runs;
     bool removing;
     struct node_watcher *watchers;
+    struct health *health;
 };
 
 /* --- node_runs.c */
@@ -63,5 +66,6 @@ int node_run_dir (struct node *node, const struct node_run *run, struct err *err
 int node_serve_begin (struct node *node, struct rpcserver *server, struct err *err);
 void node_serve_draining (struct node *node);
 void node_tell_run (struct node *node, const struct node_run *run);
+void node_tell_health (void *node);
 
 #endif

@@ -31,6 +31,17 @@ static const struct conf_param node_params[] = {
      .offset = offsetof (struct node_settings, cgroups),
      .initial = "TRUE",
      .help = "keeps jobs within their limits by cgroup v2, where the machine allows"},
+    {.name = "NODEHEALTHPROGRAM",
+     .type = CONF_PATH,
+     .offset = offsetof (struct node_settings, health.program),
+     .help = "says whether the host is fit for jobs"},
+    {.name = "NODEHEALTHINTERVAL",
+     .type = CONF_DURATION,
+     .offset = offsetof (struct node_settings, health.every),
+     .min = US_PER_S,
+     .max = 86400 * US_PER_S,
+     .initial = "00:05:00",
+     .help = "how often NODEHEALTHPROGRAM is run"},
     {.name = NULL},
 };
 
@@ -43,6 +54,8 @@ static int configure (void *self, struct conf *conf, void **settings_out, struct
     int rc = conf_table_read (conf, node_params, settings, err);
     if (rc == 0)
         rc = name_check ("SITE", settings->site ? settings->site : "", err);
+    if (rc == 0 && settings->health.program)
+        rc = conf_program_check ("NODEHEALTHPROGRAM", settings->health.program, err);
     if (rc == 0)
         *settings_out = settings;
     else
@@ -76,6 +89,8 @@ static int start (void *self, struct daemon *daemon, void *settings, struct err 
         rc = node_serve_begin (node, daemon_server (daemon), err);
     if (rc != 0)
         node_runs_close (node);
+    else
+        node->health = health_begin (node->base, node->log, &s->health, node_tell_health, node);
     return rc;
 }
 
@@ -88,6 +103,7 @@ static void stop (void *self)
 {
     struct node *node = &((struct program *)self)->node;
     node_serve_draining (node);
+    health_end (node->health);
     node_runs_close (node);
 }
 

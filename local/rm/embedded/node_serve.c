@@ -66,6 +66,24 @@ void node_tell_run (struct node *node, const struct node_run *run)
     watchers_tell (node, &event);
 }
 
+static void health_event_fill (const struct node *node, Nui__Node__V1__Health *health,
+                               Nui__Node__V1__WatchEvent *out)
+{
+    const char *why = health_why (node->health);
+    nui__node__v1__health__init (health);
+    nui__node__v1__watch_event__init (out);
+    health->against = (char *)(why ? why : "");
+    out->health = health;
+}
+
+void node_tell_health (void *arg)
+{
+    Nui__Node__V1__Health health;
+    Nui__Node__V1__WatchEvent event;
+    health_event_fill (arg, &health, &event);
+    watchers_tell (arg, &event);
+}
+
 /* --- who watches ------------------------------------------------------------------------------ */
 
 static void watcher_end (struct node_watcher *w, enum rpc_status status, const char *why)
@@ -120,7 +138,10 @@ static void on_watch (void *self, struct rpccall *call, const ProtobufCMessage *
         if (!run->taken)
             rpccall_send (call, &event.base);
     }
-    Nui__Node__V1__WatchEvent all;
+    Nui__Node__V1__WatchEvent all, fit;
+    Nui__Node__V1__Health health;
+    health_event_fill (node, &health, &fit);
+    rpccall_send (call, &fit.base);
     nui__node__v1__watch_event__init (&all);
     all.all = true;
     node->watchers = w;

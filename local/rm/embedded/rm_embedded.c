@@ -17,6 +17,7 @@
 #include <uthash.h>
 
 #include "local/rm/embedded/agent.h"
+#include "local/rm/embedded/health.h"
 #include "local/rm/embedded/process_use.h"
 #include "local/rm/embedded/run_status.h"
 #include "local/rm/jobdir.h"
@@ -59,6 +60,7 @@ struct rm_embedded {
     struct job *jobs;
     struct remover *remover; /* of old files */
     struct agents *agents;   /* NULL: every node is this machine */
+    struct health *health;   /* of this machine; NULL: nobody asks */
 };
 
 /* --- names and accounts ------------------------------------------------------------------- */
@@ -694,8 +696,11 @@ static bool embedded_node_up (void *self, const char *name)
 
 static const char *embedded_node_why (void *self, const char *name, bool *drained_out)
 {
-    *drained_out = false;
-    return embedded_node_up (self, name) ? NULL : "its nui-node cannot be reached";
+    struct rm_embedded *rm = self;
+    *drained_out = embedded_node_up (self, name);
+    return !*drained_out                    ? "its nui-node cannot be reached"
+           : agents_have (rm->agents, name) ? agents_why (rm->agents, name)
+                                            : health_why (rm->health);
 }
 
 static void on_nodes (void *arg)
@@ -713,6 +718,7 @@ static void embedded_destroy (void *self)
         return;
     remover_destroy (rm->remover);
     agents_destroy (rm->agents);
+    health_end (rm->health);
     HASH_ITER (hh, rm->jobs, job, next)
         job_destroy (job);
     if (rm->dir >= 0)
@@ -881,6 +887,7 @@ int rm_embedded_create (const struct rm_embedded_config *config, struct rm *out,
     rc = agents_create (&agents, &rm->agents, err);
     if (rc != 0)
         goto fail;
+    rm->health = health_begin (rm->base, rm->log, &config->health, on_nodes, rm);
     *out = (struct rm){&embedded_ops, rm};
     return 0;
 fail:

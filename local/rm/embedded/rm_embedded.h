@@ -39,6 +39,7 @@ struct rm_embedded_config {
     struct tlsid *id;
     const struct rm_agent *agent;
     uint32_t agent_count;
+    struct rm_health health; /* of this machine */
     rm_event_fn on_event;
     void *arg;
 };
