@@ -15,6 +15,8 @@
 #define BANKS (RPC_ALLOW (PRINCIPAL_OPERATOR) | RPC_ALLOW (PRINCIPAL_USER))
 /* People too: the ledger says which of them (allocation managers, leads, auditors, members). */
 #define PEOPLE (OFFICES | RPC_ALLOW (PRINCIPAL_USER))
+/* Beside people a gate for a user, to look. */
+#define LOOK (PEOPLE | RPC_GATE_READ)
 #define SITES (RPC_ALLOW (PRINCIPAL_SITE) | RPC_ALLOW (PRINCIPAL_OPERATOR))
 /* A signed job with its script and chain, twice over. */
 enum { SIGNED_BYTES_MAX = ENVELOPE_BODY_MAX + (256 << 10) };
@@ -32,7 +34,7 @@ static const struct rpc_method methods[] = {
      .allow = RPC_ALLOW (PRINCIPAL_META) | RPC_ALLOW (PRINCIPAL_SITE) | RPC_ALLOW (PRINCIPAL_USER),
      .request_bytes_max = SIGNED_BYTES_MAX,
      .handler = handle_quote},
-    {.name = "QuoteList", .allow = PEOPLE, .handler = handle_quote_list},
+    {.name = "QuoteList", .allow = LOOK, .handler = handle_quote_list},
     {.name = "QuoteCancel", .allow = PEOPLE, .handler = handle_quote_cancel},
     {.name = "Hold", .allow = SITES, .request_bytes_max = SIGNED_BYTES_MAX, .handler = handle_hold},
     {.name = "Charge",
@@ -67,9 +69,9 @@ static const struct rpc_method methods[] = {
     {.name = "Split", .allow = PEOPLE, .handler = handle_split},
     {.name = "CarryForward", .allow = PEOPLE, .handler = handle_carry_forward},
     {.name = "Expire", .allow = PEOPLE, .handler = handle_expire},
-    {.name = "GrantList", .allow = PEOPLE, .handler = handle_grant_list},
+    {.name = "GrantList", .allow = LOOK, .handler = handle_grant_list},
     {.name = "GrantStatement", .allow = PEOPLE, .handler = handle_grant_statement},
-    {.name = "JobList", .allow = PEOPLE | RPC_ALLOW (PRINCIPAL_SITE), .handler = handle_job_list},
+    {.name = "JobList", .allow = LOOK | RPC_ALLOW (PRINCIPAL_SITE), .handler = handle_job_list},
     {.name = "ReconRecord",
      .allow = OFFICES,
      .request_bytes_max = RECON_BYTES_MAX,
@@ -86,11 +88,11 @@ static const struct rpc_method methods[] = {
     {.name = "RateSet", .allow = BANKS | RPC_ALLOW (PRINCIPAL_SITE), .handler = handle_rate_set},
     {.name = "SiteSet", .allow = BANKS, .handler = handle_site_set},
     {.name = "RateList", .allow = RPC_ALLOW_ANY, .handler = handle_rate_list},
-    {.name = "Balance", .allow = PEOPLE, .handler = handle_balance},
-    {.name = "Statement", .allow = PEOPLE, .handler = handle_statement},
-    {.name = "Usage", .allow = PEOPLE, .handler = handle_usage},
-    {.name = "HoldList", .allow = PEOPLE | RPC_ALLOW (PRINCIPAL_SITE), .handler = handle_hold_list},
-    {.name = "List", .allow = PEOPLE, .handler = handle_list},
+    {.name = "Balance", .allow = LOOK, .handler = handle_balance},
+    {.name = "Statement", .allow = LOOK, .handler = handle_statement},
+    {.name = "Usage", .allow = LOOK, .handler = handle_usage},
+    {.name = "HoldList", .allow = LOOK | RPC_ALLOW (PRINCIPAL_SITE), .handler = handle_hold_list},
+    {.name = "List", .allow = LOOK, .handler = handle_list},
     {.name = "Blocks", .allow = RPC_ALLOW_ANY, .handler = handle_blocks},
     {.name = "Operations", .allow = PEOPLE, .handler = handle_operations},
     {.name = "Contents", .allow = PEOPLE, .handler = handle_contents},

@@ -35,12 +35,18 @@ def slurm_words(grid):
                    for name, s in grid.slurm.items())
 
 
+def gate_words(grid):
+    """For programs: the door's address, and what opens it."""
+    return "".join(f"curl -H \"Authorization: Bearer $(nui delegate)\" http://127.0.0.1:{grid.ports['http-' + g]}/api/v1/facility\n   "
+                   for g in grid.gates)
+
+
 def start(state, once, slurm, tour):
     code = 1
     if (state / "grid.json").exists() and bool(Grid(state, None).slurm) != slurm:
         raise Failure(f"{state} holds a grid {'without' if slurm else 'with'} a Slurm: remove it with "
                       f"deploy/quickstart clean, or choose another directory with NUI_QUICKSTART_DIR")
-    grid = Grid(state, BUILD, slurm={"alpha": {}} if slurm else {})
+    grid = Grid(state, BUILD, slurm={"alpha": {}} if slurm else {}, gate=True)
     print(f"== state directory: {state}")
     try:
         grid.stop()  # an earlier run's, so that what was just built is what runs
@@ -71,7 +77,7 @@ def start(state, once, slurm, tour):
    export PATH={programs}:$PATH
    export NUI_CONFIG={grid.layout.config('alice')}     # or bob, {', '.join(n for k, n in grid.identities()[-2:])}
    {slurm_words(grid)}nui sites; nui balance; nui submit {ROOT}/deploy/samples/hello.sh; nui jobs; nui help
-   logs: {grid.layout.log}
+   {gate_words(grid)}   logs: {grid.layout.log}
    ./deploy/quickstart status | stop | clean""")
     return 0
 

@@ -64,12 +64,13 @@ class Daemon:
 
 class Grid:
     """slurm: sites under a real Slurm, {"alpha": {options of Slurm}}; remembered in the directory.
-    metas: 3 make a group of metaschedulers (meta, meta2, meta3)."""
+    metas: 3 make a group of metaschedulers (meta, meta2, meta3). gate: a front door for REST, too."""
 
-    def __init__(self, state, build, sites=None, slurm=None, metas=1):
+    def __init__(self, state, build, sites=None, slurm=None, metas=1, gate=False):
         self.layout = lay.Layout(Path(state).resolve())
         self.sites = sites or lay.SITES
         self.metas = ["meta", *(f"meta{n}" for n in range(2, metas + 1))]
+        self.gates = ["gate"] if gate else []
         self.programs = lay.find_programs(build)
         self.record = self.layout.state / "grid.json"
         self.ports = json.loads(self.record.read_text()) if self.record.exists() else {}
@@ -85,13 +86,14 @@ class Grid:
                                      **{"nodes": default, **options})
         if self.ports:
             self.metas = [name for name in self.ports if name.startswith("meta")]
+            self.gates = [name for name in self.ports if name == "gate"]
             self.assemble()
 
     def assemble(self):
         self.postgres = Postgres(self.layout.state / "postgresql", self.ports["postgresql"],
                                  self.layout.log)
         kinds = {"bank": "nui-bank", **{m: "nui-meta" for m in self.metas},
-                 **{s: "nui-local" for s in self.sites}}
+                 **{s: "nui-local" for s in self.sites}, **{g: "nui-gate" for g in self.gates}}
         self.daemons = {name: Daemon(name, self.programs.get(program), self.layout)
                         for name, program in kinds.items()}
 
@@ -116,12 +118,13 @@ class Grid:
         self.postgres.create()
         for slurm in self.slurm.values():
             slurm.make()
-        lay.write_all(self.layout, self.ports, self.postgres.conninfo(), self.sites, self.slurm, self.metas)
-        for name in ("bank", *self.metas, *self.sites):
+        lay.write_all(self.layout, self.ports, self.postgres.conninfo(), self.sites, self.slurm, self.metas,
+                      self.gates)
+        for name in ("bank", *self.metas, *self.sites, *self.gates):
             (state / name).mkdir(mode=0o700, exist_ok=True)
 
     def choose_ports(self):
-        names = ["postgresql", "bank", *self.metas, *self.sites]
+        names = ["postgresql", "bank", *self.metas, *self.sites, *self.gates, *(f"http-{g}" for g in self.gates)]
         self.ports = dict(zip(names, free_ports(len(names))))
         # Rendezvous ports are tried when a job gets one; each site has a range of its own.
         ranges = list(range(28000, 32000, lay.JOB_PORTS * max(len(self.sites), 1)))
@@ -148,6 +151,7 @@ class Grid:
 
     def identities(self):
         return ([("bank", "bank")] + [("meta", m) for m in self.metas] + [("site", s) for s in self.sites] +
+                [("gate", g) for g in self.gates] +
                 [("user", u) for u in lay.USERS] +
                 [("agency", lay.AGENCY), ("operator", lay.OPERATOR)])
 
@@ -166,7 +170,7 @@ class Grid:
         self.postgres.start()
         for slurm in self.slurm.values():
             slurm.start()
-        for names in (["bank"], [*self.metas, *self.sites]):
+        for names in (["bank"], [*self.metas, *self.sites, *self.gates]):
             for name in names:
                 self.daemons[name].launch()
             for name in names:
@@ -202,7 +206,7 @@ class Grid:
         if not self.ports:
             return []
         forced = []
-        for name in (*self.metas, *self.sites, "bank"):
+        for name in (*self.gates, *self.metas, *self.sites, "bank"):
             if not self.daemons[name].stop():
                 forced.append(name)
         self.end_jobs()

@@ -97,7 +97,7 @@ def group_lines(metas, at):
     return [(f"METACFG[{meta}]", f"SERVER={at[meta]}") for meta in metas] + [("TAKEOVERTIME", TAKEOVER_S)]
 
 
-def write_all(layout, ports, conninfo, sites=None, slurms=None, metas=("meta",)):
+def write_all(layout, ports, conninfo, sites=None, slurms=None, metas=("meta",), gates=()):
     """Every configuration file of the grid. ports: bank, metaschedulers, each site, and `jobs` (a base)."""
     sites, slurms = sites or SITES, slurms or {}
     at = {name: f"127.0.0.1:{ports[name]}" for name in ("bank", *metas, *sites)}
@@ -108,6 +108,10 @@ def write_all(layout, ports, conninfo, sites=None, slurms=None, metas=("meta",))
                      layout.daemon(meta, "meta", ports[meta]) + [("BANK", at["bank"])] +
                      [(f"SITECFG[{site}]", f"SERVER={at[site]}") for site in sites] +
                      group_lines(metas, at))
+    for gate in gates:
+        write_config(layout.config(gate), "nui-gate(8)",
+                     layout.daemon(gate, "gate", ports[gate]) + [("META", [at[meta] for meta in metas]), ("BANK", at["bank"])] +
+                     [("HTTP", f"127.0.0.1:{ports['http-' + gate]}")])
     gridmap = layout.etc / "gridmap"
     gridmap.write_text("".join(f'"nui://{GRID}/user/{u}" {account_of(u)}\n' for u in USERS))
     for index, (site, (nodes, procs)) in enumerate(sites.items()):
@@ -139,7 +143,7 @@ def find_programs(build):
     of them can be done."""
     if build is None:
         return {}
-    names = {"nui-bank": "bank", "nui-meta": "meta", "nui-local": "local", "nui": ".",
+    names = {"nui-bank": "bank", "nui-meta": "meta", "nui-local": "local", "nui": ".", "nui-gate": "meta/gate",
              "nui-supervise": "local/rm", "nui-node": "local"}
     found = {}
     for name, usual in names.items():

@@ -61,6 +61,7 @@ extern const struct cli_command jobhold_command;
 extern const struct cli_command jobrelease_command;
 extern const struct cli_command output_command;
 extern const struct cli_command renew_command;
+extern const struct cli_command delegate_command;
 extern const struct cli_command restage_command;
 extern const struct cli_command licences_command;
 extern const struct cli_command sites_command;

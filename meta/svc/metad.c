@@ -31,28 +31,36 @@ enum { SUBMIT_BYTES_MAX = 2 << 20, PUT_BYTES_MAX = 2 << 20, REPORT_BYTES_MAX = 4
 
 #define USERS (RPC_ALLOW (PRINCIPAL_USER))
 #define PEOPLE (RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR))
+/* A gate may do this for a user. */
+#define READ RPC_GATE_READ
+#define CHANGE RPC_GATE_CHANGE
 
 static const struct rpc_method methods[] = {
-    {.name = "Submit", .allow = USERS, .request_bytes_max = SUBMIT_BYTES_MAX, .handler = on_submit},
+    {.name = "Submit",
+     .allow = USERS | CHANGE,
+     .request_bytes_max = SUBMIT_BYTES_MAX,
+     .handler = on_submit},
     {.name = "Estimate",
-     .allow = USERS,
+     .allow = USERS | READ,
      .request_bytes_max = SUBMIT_BYTES_MAX,
      .handler = on_estimate},
-    {.name = "Jobs", .allow = PEOPLE, .handler = on_jobs},
-    {.name = "Status", .allow = PEOPLE, .handler = on_status},
-    {.name = "Watch", .allow = PEOPLE, .server_streaming = true, .handler = on_watch},
-    {.name = "Cancel", .allow = PEOPLE, .handler = on_cancel},
-    {.name = "Hold", .allow = PEOPLE, .handler = on_hold},
-    {.name = "Renew", .allow = USERS, .handler = on_renew},
-    {.name = "Restage", .allow = PEOPLE, .handler = on_restage},
-    {.name = "Sites", .allow = PEOPLE | RPC_ALLOW (PRINCIPAL_AGENCY), .handler = on_sites},
-    {.name = "Licences", .allow = PEOPLE, .handler = on_licences},
+    {.name = "Jobs", .allow = PEOPLE | READ, .handler = on_jobs},
+    {.name = "Status", .allow = PEOPLE | READ, .handler = on_status},
+    {.name = "Watch", .allow = PEOPLE | READ, .server_streaming = true, .handler = on_watch},
+    {.name = "Cancel", .allow = PEOPLE | CHANGE, .handler = on_cancel},
+    {.name = "Hold", .allow = PEOPLE | CHANGE, .handler = on_hold},
+    {.name = "Renew",
+     .allow = USERS | READ,
+     .handler = on_renew}, /* what it brings its user has signed */
+    {.name = "Restage", .allow = PEOPLE | CHANGE, .handler = on_restage},
+    {.name = "Sites", .allow = PEOPLE | RPC_ALLOW (PRINCIPAL_AGENCY) | READ, .handler = on_sites},
+    {.name = "Licences", .allow = PEOPLE | READ, .handler = on_licences},
     {.name = "WhoAmI", .allow = RPC_ALLOW_ANY, .handler = on_whoami},
     {.name = "Report",
      .allow = RPC_ALLOW (PRINCIPAL_SITE),
      .request_bytes_max = REPORT_BYTES_MAX,
      .handler = on_report},
-    {.name = "Put", .allow = USERS, .request_bytes_max = PUT_BYTES_MAX, .handler = on_put},
+    {.name = "Put", .allow = USERS | CHANGE, .request_bytes_max = PUT_BYTES_MAX, .handler = on_put},
     {.name = "Content", .allow = RPC_ALLOW (PRINCIPAL_SITE), .handler = on_content},
     {.name = NULL},
 };

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "proto/rpc/chainmemo.h"
+#include "proto/rpc/gatedeleg.h"
 #include "proto/rpc/sigkey.h"
 #include "proto/rpc/tlsreason.h"
 
@@ -234,5 +235,11 @@ out:
 int envelope_verify (struct tlsid *id, const Nui__Common__V1__Envelope *envelope, time_us at,
                      struct principal *signer_out, struct err *err)
 {
-    return envelope_verify_for (id, ENVELOPE_JOB, envelope, at, signer_out, err);
+    struct principal signer;
+    int rc = envelope_verify_for (id, ENVELOPE_JOB, envelope, at, &signer, err);
+    if (rc == 0 && signer.kind == PRINCIPAL_GATE)
+        return gatedeleg_job (id, envelope, &signer, at, signer_out, err);
+    if (rc == 0)
+        *signer_out = signer;
+    return rc;
 }

@@ -2,7 +2,7 @@
  *
  * The signature is detached, over a domain string, a zero byte and the bytes: one that was made for
  * a job is never good for anything else. The key's type decides: Ed25519, or ECDSA with SHA-256.
- * The signer's chain travels as DER. */
+ * The signer's chain travels as DER. What a gate signed for a user, by his delegation, is the user's (gatedeleg.h). */
 #ifndef NUI_RPC_ENVELOPE_H
 #define NUI_RPC_ENVELOPE_H
 

@@ -6,6 +6,7 @@
 
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
+#include "proto/rpc/gatedeleg.h"
 #include "proto/rpc/pbguard.h"
 #include "proto/rpc/rpcrequest.h"
 #include "proto/rpc/rpcserver_i.h"
@@ -36,6 +37,8 @@ struct rpccall {
     uint32_t uid;
 
     size_t header_bytes;
+    char *delegation; /* as a gate brought it; NULL: none */
+    size_t delegation_len;
     enum rpc_status refuse; /* decided while headers come in */
     const char *refuse_text;
     bool http_415, is_post, is_get, headers_done;
@@ -101,6 +104,7 @@ static void unref (struct rpccall *call)
         protobuf_c_message_free_unpacked (call->request, NULL);
     grpcwire_reader_clear (&call->reader);
     free (call->message);
+    free (call->delegation);
     free (call);
 }
 
@@ -510,7 +514,7 @@ static void set_refusal (struct rpccall *call, enum rpc_status status, const cha
 
 static void on_path (struct rpccall *call, const uint8_t *value, size_t len)
 {
-    struct srvconn *conn = call->conn;
+    const struct srvconn *conn = call->conn;
 
     call->method = rpcserver_find (call->server, (const char *)value, len);
     call->page = rpcserver_page_at (call->server, (const char *)value, len);
@@ -518,7 +522,8 @@ static void on_path (struct rpccall *call, const uint8_t *value, size_t len)
         return;
     if (call->refuse == RPC_UNIMPLEMENTED)
         call->refuse = RPC_OK;
-    if (!(call->method->info->allow & RPC_ALLOW (conn->peer.kind)))
+    if (conn->peer.kind != PRINCIPAL_GATE &&
+        !(call->method->info->allow & RPC_ALLOW (conn->peer.kind)))
         set_refusal (call, RPC_PERMISSION_DENIED,
                      "this method is not open to callers of this kind");
     call->reader.max = rpcrequest_bytes_max (call->method->info);
@@ -548,6 +553,11 @@ static int on_header (nghttp2_session *session, const nghttp2_frame *frame, cons
         call->is_get = is (value, value_len, "GET");
     } else if (is (name, name_len, "accept")) {
         call->form = metrics_form_of ((const char *)value); /* nghttp2 ends it with a NUL */
+    } else if (is (name, name_len, GATEDELEG_HEADER) && !call->delegation) {
+        call->delegation = malloc (value_len + 1);
+        if (call->delegation)
+            memcpy (call->delegation, value, value_len);
+        call->delegation_len = call->delegation ? value_len : 0;
     } else if (is (name, name_len, "content-type")) {
         call->http_415 = !grpcwire_content_type_ok ((const char *)value, value_len);
     } else if (is (name, name_len, "grpc-timeout")) {
@@ -557,6 +567,37 @@ static int on_header (nghttp2_session *session, const nghttp2_frame *frame, cons
             set_refusal (call, RPC_INVALID_ARGUMENT, "malformed grpc-timeout");
     }
     return 0;
+}
+
+/* A gate has no rights of its own beyond those of everybody: it calls for the user whose delegation it brought. */
+static void gate_stand (struct rpccall *call)
+{
+    uint32_t allow = call->method->info->allow;
+    struct principal user;
+    bool change;
+    struct err err;
+
+    if (call->conn->peer.kind != PRINCIPAL_GATE) {
+        if (call->delegation)
+            set_refusal (call, RPC_PERMISSION_DENIED, "only a gate calls by a delegation");
+        return;
+    }
+    if (!call->delegation && allow != RPC_ALLOW_ANY)
+        set_refusal (call, RPC_PERMISSION_DENIED, "a gate calls this by a user's delegation only");
+    if (!call->delegation)
+        return;
+    if (rpcserver_gate_user (call->server, call->delegation, call->delegation_len,
+                             &call->conn->peer, &user, &change, &err) < 0) {
+        rpcserver_refusal_log (call->conn, err.text);
+        refuse (call, rpc_status_of_err (err.code), err.text);
+        return;
+    }
+    if (!(allow & RPC_ALLOW (PRINCIPAL_USER)) || !(allow & (RPC_GATE_READ | RPC_GATE_CHANGE))) {
+        set_refusal (call, RPC_PERMISSION_DENIED, "this method is not open to gates");
+    } else if (!(allow & RPC_GATE_READ) && !change) {
+        set_refusal (call, RPC_PERMISSION_DENIED, "the user's delegation is for looking only");
+    }
+    call->peer = user;
 }
 
 /* GET of the server's page: answered at once, whole. */
@@ -612,6 +653,10 @@ static void headers_done (nghttp2_session *session, struct rpccall *call)
         page_answer (session, call);
         return;
     }
+    if (call->method)
+        gate_stand (call);
+    if (call->final)
+        return;
     if (call->refuse == RPC_PERMISSION_DENIED) {
         char why[GRPCWIRE_PATH_MAX + 32];
         snprintf (why, sizeof (why), "it may not call %s", call->method->path);

@@ -32,6 +32,7 @@ static void call_free (struct rpccallout *call)
         protobuf_c_message_free_unpacked (call->reply, NULL);
     free (call->body);
     free (call->request);
+    free (call->delegation);
     free (call->message);
     free (call);
 }
@@ -461,6 +462,8 @@ struct rpccallout *rpcclient_start (struct rpcclient *client,
     call->done = config->done;
     call->arg = config->arg;
     call->reader.max = config->reply_bytes_max ? config->reply_bytes_max : REPLY_BYTES_MAX_DEFAULT;
+    call->delegation = config->delegation ? strdup (config->delegation) : NULL;
+    assert (!config->delegation == !call->delegation);
     call->deadline = INT64_MAX;
     evtimer_assign (&call->ev_deadline, client->base, on_deadline, call);
     int n =

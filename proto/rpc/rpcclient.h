@@ -55,6 +55,7 @@ struct rpccallout_config {
     duration_us timeout;             /* sent as grpc-timeout; 0: 30 s; INT64_MAX: none */
     bool idempotent;
     uint32_t reply_bytes_max; /* 0: 4 MiB */
+    const char *delegation;   /* of a gate: base64, for whom it calls; copied. NULL: none */
     /* Server streaming: each message; NULL for unary. */
     void (*on_message) (void *arg, const ProtobufCMessage *message);
     /* exactly once, never inside start */

@@ -18,6 +18,7 @@ struct rpccallout {
     int32_t stream_id;
     char path[GRPCWIRE_PATH_MAX];
     const ProtobufCMessageDescriptor *output;
+    char *delegation; /* NULL: none */
     uint8_t *request; /* prefix and message, kept for a resend */
     size_t request_len, request_off;
     duration_us deadline; /* monotonic, or INT64_MAX */

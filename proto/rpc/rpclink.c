@@ -14,6 +14,7 @@
 
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
+#include "proto/rpc/gatedeleg.h"
 #include "proto/rpc/pbguard.h"
 #include "proto/rpc/rpcclient_i.h"
 
@@ -313,7 +314,7 @@ bool rpclink_submit (struct rpclink *link, struct rpccallout *call)
     nghttp2_session *session = h2conn_session (link->h2);
     nghttp2_data_provider provider = {.read_callback = on_produce};
     char timeout[GRPCWIRE_TIMEOUT_MAX];
-    nghttp2_nv nv[9];
+    nghttp2_nv nv[10];
     size_t n = 0;
 
     if (!session || link->going)
@@ -333,6 +334,8 @@ bool rpclink_submit (struct rpclink *link, struct rpccallout *call)
             nv_text ("grpc-timeout",
                      grpcwire_timeout_format (call->deadline - clock_monotonic_us (), timeout),
                      NGHTTP2_NV_FLAG_NO_INDEX);
+    if (call->delegation)
+        nv[n++] = nv_text (GATEDELEG_HEADER, call->delegation, 0);
     call->request_off = 0;
     call->begun = false;
     int32_t id = nghttp2_submit_request (session, NULL, nv, n, &provider, call);

@@ -24,6 +24,7 @@
 
 #include "proto/base/clock.h"
 #include "proto/nui/v1/health.pb-c.h"
+#include "proto/rpc/gatedeleg.h"
 #include "proto/rpc/rpcserver_i.h"
 
 enum {
@@ -56,6 +57,7 @@ struct rpcserver {
     struct rpcmethod *methods;
     struct srvconn *conns;
     uint32_t conn_count;
+    struct gatememo *gates; /* NULL until a gate calls */
     size_t buffered;
     bool draining;
     bool away; /* rpcserver_set_serving (false) */
@@ -856,6 +858,8 @@ void rpcserver_recheck_peers (struct rpcserver *server)
     struct srvconn *conn, *tmp;
     struct err why;
 
+    if (server->gates)
+        gatememo_forget (server->gates);
     DL_FOREACH_SAFE (server->conns, conn, tmp) {
         if (conn->local || conn->ended || !h2conn_session (conn->h2) ||
             still_valid (server, h2conn_ssl (conn->h2)))
@@ -913,5 +917,16 @@ void rpcserver_destroy (struct rpcserver *server)
     nghttp2_option_del (server->option);
     nghttp2_option_del (server->option_trusted);
     connshare_destroy (server->shares);
+    gatememo_destroy (server->gates);
     free (server);
+}
+
+int rpcserver_gate_user (struct rpcserver *server, const char *header, size_t len,
+                         const struct principal *gate, struct principal *user_out, bool *change_out,
+                         struct err *err)
+{
+    if (!server->gates && !(server->gates = gatememo_create ()))
+        return err_set (err, ERR_NOMEM, "out of memory");
+    return gatememo_check (server->gates, server->id, header, len, gate, clock_now_us (), user_out,
+                           change_out, err);
 }

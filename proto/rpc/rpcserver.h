@@ -57,6 +57,9 @@ struct rpccall; /* one incoming call */
 
 #define RPC_ALLOW(kind) (1u << (kind)) /* RPC_ALLOW (PRINCIPAL_USER) | … */
 #define RPC_ALLOW_ANY 0xffffffffu      /* every authenticated principal of this grid */
+/* Beside those: a gate, for a user who is among them and by his delegation (gatedeleg.h), to look or to change something. */
+#define RPC_GATE_READ (1u << 16)
+#define RPC_GATE_CHANGE (1u << 17)
 
 struct rpc_method {
     const char *name;           /* as in the .proto: "Prepare" */
@@ -117,6 +120,7 @@ void rpcserver_drain (struct rpcserver *server, duration_us grace, void (*done_f
                       void *arg);
 void rpcserver_destroy (struct rpcserver *server);
 
+/* Who calls; of a gate the user for whom it does. */
 const struct principal *rpccall_peer (const struct rpccall *call);
 /* The request that the handler was given: from now on the caller's, who frees it with
  * protobuf_c_message_free_unpacked. Once. */

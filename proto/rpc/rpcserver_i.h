@@ -72,6 +72,10 @@ bool rpcserver_buffer (struct rpcserver *server, size_t more);
 void rpcserver_unbuffer (struct rpcserver *server, size_t less);
 size_t rpcserver_buffered (const struct rpcserver *server);
 struct connshare *rpcserver_shares (struct rpcserver *server);
+/* For which user a gate calls, by the header that it brought. */
+int rpcserver_gate_user (struct rpcserver *server, const char *header, size_t len,
+                         const struct principal *gate, struct principal *user_out, bool *change_out,
+                         struct err *err);
 /* One line a second for whom it concerns. */
 void rpcserver_refusal_log (struct srvconn *conn, const char *why);
 void rpcserver_each (struct rpcserver *server, void (*fn) (struct srvconn *conn, void *arg),

@@ -40,8 +40,8 @@ struct tlsid {
     struct bundle now;
 };
 
-static const char *const kind_names[] = {"none", "user",     "site",   "meta",
-                                         "bank", "operator", "agency", "node"};
+static const char *const kind_names[] = {"none",     "user",   "site", "meta", "bank",
+                                         "operator", "agency", "gate", "node"};
 
 const char *principal_kind_name (enum principal_kind kind)
 {
@@ -85,7 +85,7 @@ int principal_parse (const char *uri, struct principal *out, struct err *err)
     if (p.kind == PRINCIPAL_NONE)
         return err_set (err, ERR_INVALID,
                         "identity \"%.200s\": kind \"%s\" is none of user, site, meta, bank, "
-                        "operator, agency, node",
+                        "operator, agency, gate, node",
                         uri, kind);
     *out = p;
     return 0;

@@ -19,6 +19,7 @@ enum principal_kind {
     PRINCIPAL_BANK,
     PRINCIPAL_OPERATOR,
     PRINCIPAL_AGENCY, /* a funding agency */
+    PRINCIPAL_GATE,   /* asks for users by their delegation (gatedeleg.h) */
     PRINCIPAL_NODE,   /* another host of a site: SITE.NODE */
 };
 

@@ -54,6 +54,7 @@ class GridCase(unittest.TestCase):
     sites = None  # as in layout.SITES
     slurm = None  # sites under a real Slurm: see Grid
     metas = 1
+    gate = False  # a front door for REST
     keep = bool(os.environ.get("NUI_E2E_KEEP"))
 
     def run(self, result=None):
@@ -71,7 +72,7 @@ class GridCase(unittest.TestCase):
                                      start_new_session=True)
         watchdog.guarded(state, cls.guard)
         cls.addClassCleanup(cls.tear_down_grid, state)
-        cls.grid = Grid(state, BUILD, cls.sites, cls.slurm, cls.metas)
+        cls.grid = Grid(state, BUILD, cls.sites, cls.slurm, cls.metas, cls.gate)
         cls.grid.make()
         cls.grid.start()
         cls.fund()

@@ -91,13 +91,13 @@ class NuiCa(unittest.TestCase):
 
     def test_kinds(self):
         self.init()
-        days = {"user": 90, "agency": 90, "operator": 90, "site": 365, "meta": 365, "bank": 365}
+        days = {"user": 90, "agency": 90, "operator": 90, "site": 365, "meta": 365, "bank": 365, "gate": 365}
         for kind, lifetime in days.items():
             with self.subTest(kind=kind):
                 out = self.dir / "out" / kind
                 self.ok("issue", self.ca, kind, "x.y-1", "--out", out)
                 cert, text = out / "cert.pem", text_of(out / "cert.pem")
-                daemon = kind in ("site", "meta", "bank")
+                daemon = kind in ("site", "meta", "bank", "gate")
                 self.assertIn(f"URI:nui://demo/{kind}/x.y-1", text)
                 self.assertEqual("DNS:localhost, IP Address:127.0.0.1" in text, daemon)
                 self.assertIn("TLS Web Client Authentication", text)
