@@ -306,7 +306,7 @@ static void foreign_directives_that_cannot_be_had_are_refused (void **state)
         const char *line, *why;
     } bad[] = {
         {"#SBATCH --signal=B:USR1@300", "no signal is sent"},
-        {"#SBATCH --chdir=/home/me", "--stage-in"},
+        {"#SBATCH --chdir=work", "bring the files that it needs by --input"},
         {"#SBATCH -N 2-4", "wanted one number"},
         {"#SBATCH -n 3 --mem=1G", "how many tasks a node gets"},
         {"#SBATCH -N 1 -n 3 --gres=gpu:4", "shared out evenly"},
