@@ -174,6 +174,9 @@ time_us job_expires (const struct gridjob *job);
 EnvelopeMessage *job_envelope_with (const struct gridjob *job,
                                     const ProtobufCBinaryData *delegation);
 void job_envelope_free (const struct gridjob *job, EnvelopeMessage *envelope);
+/* As it is kept: of all of an array the same bytes, since which of them it is stands in its row. */
+struct metastore_blob job_envelope_pack (const struct gridjob *job, const EnvelopeMessage *envelope,
+                                         struct arena *arena);
 /* One of an array. The body is used once more; its number and element are set. */
 struct gridjob *job_create_element (struct metad *metad, struct arraybody *body, uint32_t element,
                                     const ProtobufCBinaryData *delegation, const char *submitter,

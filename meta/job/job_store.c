@@ -24,6 +24,15 @@ static struct metastore_blob pack (const ProtobufCMessage *message, struct arena
     return blob;
 }
 
+struct metastore_blob job_envelope_pack (const struct gridjob *job, const EnvelopeMessage *envelope,
+                                         struct arena *arena)
+{
+    EnvelopeMessage same = *envelope;
+    if (job->element)
+        same.element = 0;
+    return pack (&same.base, arena);
+}
+
 static int parts_save (struct gridjob *job, bool all, struct arena *arena, struct err *err)
 {
     int rc = 0;
@@ -86,7 +95,7 @@ static struct job_row row_of (const struct gridjob *job)
     return row;
 }
 
-/* In the transaction that is open. Of an array that no other member has to know only the first has the envelope. */
+/* In the transaction that is open. Of an array only the first has the envelope. */
 static int insert_one (struct gridjob *job, uint64_t *number_out, struct arena *arena,
                        struct err *err)
 {
@@ -101,8 +110,8 @@ static int insert_one (struct gridjob *job, uint64_t *number_out, struct arena *
     if (job->element && !job->array)
         job->array = row.array = row.number;
     row.envelope = (struct metastore_blob){"", 0};
-    if (peers || row.array == 0 || row.array == row.number)
-        row.envelope = pack (&job->envelope->base, arena);
+    if (row.array == 0 || row.array == row.number)
+        row.envelope = job_envelope_pack (job, job->envelope, arena);
     if (rc == 0)
         rc = metastore_job_insert (store, &row, number_out, err);
     if (rc == 0) {

@@ -73,6 +73,29 @@ static Row *row_make (struct store_stmt *q, const char *table, bool whole, struc
     return row;
 }
 
+/* The envelope of a job of an array is where the array's first is (metastore_envelope_share): whoever is sent the job's rows
+ * may not have that one. */
+static int envelope_add (struct metastore *store, uint64_t job, Row *row, struct arena *arena,
+                         struct err *err)
+{
+    for (size_t i = 0; i < row->n_values; i++) {
+        if (strcmp (row->values[i]->column, "envelope") != 0 || row->values[i]->blob.len > 0)
+            continue;
+        struct store_stmt *q = of_job (
+            store,
+            "SELECT f.envelope AS envelope FROM job AS j JOIN job AS f ON f.number = j.array_of"
+            " WHERE j.number = ?1",
+            job);
+        int rc = store_step (q, err);
+        if (rc > 0) {
+            row->values[i] = value_make (q, 0, arena);
+            store_reset (q);
+        }
+        return rc < 0 ? rc : 0;
+    }
+    return 0;
+}
+
 int metastore_rows_load (struct metastore *store, uint64_t job, bool whole, struct arena *arena,
                          Row ***rows_out, size_t *count_out, struct err *err)
 {
@@ -94,7 +117,7 @@ int metastore_rows_load (struct metastore *store, uint64_t job, bool whole, stru
     }
     *rows_out = rows;
     *count_out = count;
-    return 0;
+    return whole ? envelope_add (store, job, rows[0], arena, err) : 0;
 }
 
 /* ---- in */
@@ -214,11 +237,14 @@ static int job_row_save (struct metastore *store, const Row *row, struct err *er
     for (size_t i = 0; i < row->n_values; i++)
         if (strcmp (row->values[i]->column, "number") == 0)
             strbuf_printf (&sql, " WHERE number = ?%zu", i + 1);
+    bool whole = value_of (row, "envelope") != NULL;
     int rc = row_run (store, row, &sql, err);
-    if (rc || store_changes (store->store))
-        return rc;
-    return value_of (row, "envelope") ? row_insert (store, row, err)
-                                      : err_set (err, ERR_NOT_FOUND, "its envelope is not here");
+    if (rc == 0 && store_changes (store->store) == 0)
+        rc = whole ? row_insert (store, row, err)
+                   : err_set (err, ERR_NOT_FOUND, "its envelope is not here");
+    return rc == 0 && whole
+               ? metastore_envelope_share (store, (uint64_t)number_of (row, "number"), err)
+               : rc;
 }
 
 int metastore_rows_save (struct metastore *store, uint64_t job, Row *const *rows, size_t count,
@@ -241,9 +267,25 @@ bool metastore_rows_ended (Row *const *rows, size_t count)
     return count && number_of (rows[0], "ended") == 1;
 }
 
+int metastore_envelope_share (struct metastore *store, uint64_t job, struct err *err)
+{
+    return store_run (of_job (store,
+                              "UPDATE job SET envelope = x'' WHERE number = ?1 AND array_of > 0"
+                              " AND array_of <> number AND envelope ="
+                              " (SELECT f.envelope FROM job AS f WHERE f.number = job.array_of)",
+                              job),
+                      err);
+}
+
 int metastore_rows_delete (struct metastore *store, uint64_t job, struct err *err)
 {
-    int rc = 0;
+    /* What others of its array have there becomes theirs. */
+    int rc = store_run (
+        of_job (store,
+                "UPDATE job SET envelope = (SELECT f.envelope FROM job AS f WHERE"
+                " f.number = ?1) WHERE array_of = ?1 AND number <> ?1 AND envelope = x''",
+                job),
+        err);
     for (int t = TABLES; t-- > 0 && rc == 0;)
         rc = store_run (of_job (store, tables[t].delete, job), err);
     if (rc == 0)

@@ -76,8 +76,8 @@ static const char *const steps[] = {
     "CREATE INDEX notice_url ON notice (url, next_us);"
     "CREATE TABLE handover_key (number INTEGER PRIMARY KEY, bytes BLOB NOT NULL);",
 
-    /* --- arrays that were signed as one: array_of, the number of the first, which alone has the envelope where there is no
-     * group; element, 1 + the index */
+    /* --- arrays that were signed as one: array_of, the number of the first, which alone has the envelope where others have
+     * the same and it is here; element, 1 + the index */
     "ALTER TABLE job ADD COLUMN array_of INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE job ADD COLUMN element INTEGER NOT NULL DEFAULT 0;"
     "CREATE UNIQUE INDEX job_element ON job (array_of, element) WHERE array_of > 0;"
@@ -284,7 +284,8 @@ int metastore_job_envelope_put (struct metastore *store, uint64_t number,
         store_stmt (store->store, "UPDATE job SET envelope = ?2 WHERE number = ?1");
     store_bind_int (q, 1, (int64_t)number);
     store_bind_blob (q, 2, envelope->bytes, envelope->len);
-    return store_run (q, err);
+    int rc = store_run (q, err);
+    return rc == 0 ? metastore_envelope_share (store, number, err) : rc;
 }
 
 int metastore_job_update (struct metastore *store, const struct job_row *row, struct err *err)

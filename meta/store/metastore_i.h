@@ -10,4 +10,7 @@ struct metastore {
     uint64_t epoch;
 };
 
+/* Of a job of an array: its envelope is where the array's first is, if that one has the same and is here. */
+int metastore_envelope_share (struct metastore *store, uint64_t job, struct err *err);
+
 #endif

@@ -181,14 +181,11 @@ static int install (struct gridjob *job, EnvelopeMessage *fresh, struct err *err
     EnvelopeMessage *old = job->envelope;
     time_us expires = job->record ? job->record->expires : 0;
     struct arena *arena = arena_create (0);
-    size_t len = nui__common__v1__envelope__get_packed_size (fresh);
-    uint8_t *bytes = arena_alloc (arena, len);
-    nui__common__v1__envelope__pack (fresh, bytes);
+    struct metastore_blob bytes = job_envelope_pack (job, fresh, arena);
     job->envelope = fresh;
     if (job->record)
         job->record->expires = job_expires (job);
-    int rc = metastore_job_envelope_put (metad->store, job->number,
-                                         &(struct metastore_blob){bytes, len}, err);
+    int rc = metastore_job_envelope_put (metad->store, job->number, &bytes, err);
     if (rc == 0) {
         lead_envelope_changed (job);
         rc = job_save (job, job->record != NULL, err);
@@ -253,11 +250,8 @@ static void renew (struct gridjob *job, const ProtobufCBinaryData *delegation, b
 static int whole_install (struct gridjob *job, EnvelopeMessage *fresh, struct err *err)
 {
     struct arena *arena = arena_create (0);
-    size_t len = nui__common__v1__envelope__get_packed_size (fresh);
-    uint8_t *bytes = arena_alloc (arena, len);
-    nui__common__v1__envelope__pack (fresh, bytes);
-    int rc = metastore_job_envelope_put (job->metad->store, job->array,
-                                         &(struct metastore_blob){bytes, len}, err);
+    struct metastore_blob bytes = job_envelope_pack (job, fresh, arena);
+    int rc = metastore_job_envelope_put (job->metad->store, job->array, &bytes, err);
     arena_destroy (arena);
     if (rc == 0)
         arraybody_renew (job->metad, job->body, &fresh->delegation);

@@ -274,9 +274,9 @@ class Group(GridCase):
         self.ends_once(waits, "waits", ("main",))
         self.assertEqual(self.began("goes"), [])
 
-    def on_disk(self, query, *values):
-        """What meta has there."""
-        with sqlite3.connect(f"file:{self.grid.layout.state}/meta/meta.sqlite?mode=ro", uri=True, timeout=20) as db:
+    def on_disk(self, query, *values, meta="meta"):
+        """What it has there."""
+        with sqlite3.connect(f"file:{self.grid.layout.state}/{meta}/meta.sqlite?mode=ro", uri=True, timeout=20) as db:
             return db.execute(query, values).fetchall()
 
     def test_an_end_that_one_alone_has(self):
@@ -304,6 +304,27 @@ class Group(GridCase):
         self.ends_once(ident, "alone", ("main",))
         told = self.on_disk("SELECT body FROM notice WHERE body LIKE ?", f'%"{ident}"%')
         self.assertEqual([(json.loads(body)["event"], json.loads(body)["state"]) for body, in told], [("JobEnd", "Completed")])
+
+    def test_an_array_is_kept_once(self):
+        """Each member has what was signed once, not with each of the jobs; and whoever takes over has all of them."""
+        script = self.write("many.sh", f"#!/bin/sh\n# {'x' * 20000}\necho $SLURM_ARRAY_TASK_ID >> {self.job_dir()}/many\n")
+        ident = self.nui("alice", "submit", "-A", "phys", "-t", "5:00", "--site", "alpha", "--hold", "--array", "1-30",
+                         script).stdout.split()[0]
+        number = int(re.match(r"grid\.(\d+)", ident)[1])
+        query = "SELECT count(*), sum(length(envelope)) FROM job WHERE array_of = ?"
+        for meta in self.grid.metas:
+            count, size = wait_for(f"{meta} to have all", lambda meta=meta: (lambda has: has[0] == 30 and has)(
+                self.on_disk(query, number, meta=meta)[0]), 60, self.grid.layout.log)
+            self.assertLess(size, 3 * 20000, meta)
+        self.grid.daemons["meta"].kill()
+        ran = self.job_dir() / "many"
+
+        def let_go():
+            """Those that it has taken over; again for the rest."""
+            self.grid.nui("alice-meta2", "releasehold", "-u", ident)
+            return ran.exists() and sorted(map(int, ran.read_text().split())) == list(range(1, 31))
+        wait_for("all to have run", let_go, 120, self.grid.layout.log, 1)
+        self.grid.daemons["meta"].start()
 
     def renumbered(self, number, ident):
         """Beta's job of this number is that of another grid job from now on, as after a restore."""

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -518,6 +519,61 @@ static void rows_are_the_same_job_elsewhere (void **state)
     unlink (path);
 }
 
+static int64_t asked (const char *path, const char *sql)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *q = NULL;
+    assert_int_equal (sqlite3_open (path, &db), SQLITE_OK);
+    assert_int_equal (sqlite3_prepare_v2 (db, sql, -1, &q, NULL), SQLITE_OK);
+    assert_int_equal (sqlite3_step (q), SQLITE_ROW);
+    int64_t out = sqlite3_column_int64 (q, 0);
+    sqlite3_finalize (q);
+    sqlite3_close (db);
+    return out;
+}
+
+/* Each job of an array that another member sends has all that was signed; on disk it is once, until it differs or its place
+ * goes. */
+static void an_array_has_one_envelope (void **state)
+{
+    struct fixture *f = *state;
+    char path[160];
+    struct err err;
+    snprintf (path, sizeof path, "%s/there", f->dir);
+    struct metastore *there = metastore_open (path, &err);
+    struct arena *arena = arena_create (0);
+    struct job_row row = row_make ("alice"), back;
+    const struct metastore_blob signed_for_all = row.envelope, other = {"another", 7};
+    const char all[] = "SELECT count (*) FROM job WHERE length (envelope) > 0";
+    Nui__Meta__V1__StoredRow **rows;
+    uint64_t number = 0, same = 0;
+    size_t n = 0;
+    assert_true (signed_for_all.len > 0);
+    for (uint64_t i = 10; i < 15; i++) {
+        row.number = i;
+        row.array = 10;
+        row.element = (uint32_t)(i - 9);
+        row.uuid.b[15] = (uint8_t)i;
+        row.envelope = i == 10 ? signed_for_all : (struct metastore_blob){"", 0};
+        assert_int_equal (metastore_job_insert (f->store, &row, &number, &err), 0);
+        assert_int_equal (metastore_rows_load (f->store, i, true, arena, &rows, &n, &err), 0);
+        assert_int_equal (metastore_rows_save (there, i, rows, n, &same, &err), 0);
+    }
+    assert_int_equal (asked (path, all), 1);
+    assert_int_equal (metastore_job_envelope_put (there, 12, &other, &err), 0);
+    assert_int_equal (asked (path, all), 2);
+    assert_int_equal (metastore_job_envelope_put (there, 12, &signed_for_all, &err), 0);
+    assert_int_equal (asked (path, all), 1);
+    assert_int_equal (metastore_rows_delete (there, 10, &err), 0);
+    assert_int_equal (asked (path, all), 4);
+    assert_int_equal (metastore_job_load (there, 14, arena, &back, &err), 0);
+    assert_int_equal (back.envelope.len, signed_for_all.len);
+    assert_memory_equal (back.envelope.bytes, signed_for_all.bytes, signed_for_all.len);
+    arena_destroy (arena);
+    metastore_close (there);
+    unlink (path);
+}
+
 static void epochs_grow (void **state)
 {
     struct fixture *f = *state;
@@ -544,6 +600,7 @@ int main (void)
         TEST (numbers_of_a_group_are_its_members_own),
         TEST (over_is_listed_in_order),
         TEST (rows_are_the_same_job_elsewhere),
+        TEST (an_array_has_one_envelope),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
