@@ -13,7 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { DOOR_CONNECTIONS = 32, DOOR_SILENT_S = 10, DOOR_MEMORY = 16 * 1024 };
+/* Whoever reads has said what he wants at once: any account of this machine can take all places, but not for long. */
+enum { DOOR_CONNECTIONS = 32, DOOR_SILENT_S = 2, DOOR_MEMORY = 16 * 1024 };
 
 struct metrics_door {
     struct MHD_Daemon *http;

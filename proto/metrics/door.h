@@ -1,7 +1,7 @@
 /* door: GET /metrics over plain HTTP/1.1, for programs of the same machine (Prometheus, an agent, curl).
  *
  * Listens on loopback addresses only: whoever asks from elsewhere does so with a certificate, at the daemon's own port
- * (proto/rpc). 32 connections at a time, each silent for 10 s at the most; one loop, no thread of its own. */
+ * (proto/rpc). 32 connections at a time, each silent for 2 s at the most; one loop, no thread of its own. */
 #ifndef NUI_METRICS_DOOR_H
 #define NUI_METRICS_DOOR_H
 

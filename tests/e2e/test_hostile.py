@@ -3,11 +3,13 @@
 import contextlib
 import os
 import pwd
+import re
 import resource
 import socket
 import subprocess
 import sys
 import unittest
+import urllib.request
 
 import grpc
 
@@ -44,7 +46,7 @@ def is_open(connection):
 
 @unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs run as other accounts")
 class Hostile(Beside):
-    more = {"alpha": f"ADMIN1 root nui://{layout.GRID}/user/alice\nSTAGEHOSTS 127.0.0.1/32\n"}
+    more = {"alpha": f"ADMIN1 root nui://{layout.GRID}/user/alice\nSTAGEHOSTS 127.0.0.1/32\nMETRICS 127.0.0.1:0\n"}
 
     @classmethod
     def setUpClass(cls):
@@ -71,6 +73,22 @@ class Hostile(Beside):
         self.beside(attack)
         self.assertRegex(self.grid.daemons["alpha"].log.read_text(), r'rpc refused peer="unknown" from="address 127\.0\.0\.1" '
                          'reason="too many TLS handshakes are not finished: the oldest gives way"')
+
+    def test_readers_of_metrics_that_say_nothing(self):
+        """They hold all places of the plain port, one after another: who reads it waits for some of them, and nobody else is
+        touched."""
+        port = int(re.findall(r" metrics listen=\S+ port=(\d+)", self.grid.daemons["alpha"].log.read_text())[-1])
+
+        @contextlib.contextmanager
+        def attack():
+            with contextlib.ExitStack() as opened:
+                for n in range(200):
+                    one = opened.enter_context(socket.create_connection(("127.0.0.1", port), 10))
+                    one.sendall(b"GET /metrics HTTP/1.1\r\nHost:" if n % 2 else b"")
+                yield
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=45) as page:
+                    self.assertIn(b"nui_", page.read())
+        self.beside(attack)
 
     def test_answers_that_nobody_reads(self):
         """alice asks for her job's output again and again, and reads none of it: seen, all of it waited in the daemon's
