@@ -85,23 +85,15 @@ void metrics_operation (struct metrics *m, enum ledger_kind kind, bool done, dur
 
 /* --- the page ----------------------------------------------------------------------------- */
 
-static bool metrics_seen (const struct metrics_times *times)
-{
-    for (int i = 0; i <= METRICS_BOUNDS; i++)
-        if (times->count[i])
-            return true;
-    return false;
-}
-
 static void operations_write (const struct metrics *m, struct metrics_page *page)
 {
     metrics_family (page, "nui_bank_op_seconds", METRICS_HISTOGRAM,
                     "From the writer's queue to the answer, by operation and whether it was done");
     for (int k = 0; k < LEDGER_KINDS; k++) {
         const char *name = ledger_kind_name ((enum ledger_kind)k);
-        if (metrics_seen (&m->done[k]))
+        if (metrics_observed (&m->done[k]))
             metrics_times (page, &m->done[k], METRICS_LABELS ("op", name, "result", "done"));
-        if (metrics_seen (&m->refused[k]))
+        if (metrics_observed (&m->refused[k]))
             metrics_times (page, &m->refused[k], METRICS_LABELS ("op", name, "result", "refused"));
     }
 }

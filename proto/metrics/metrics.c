@@ -125,6 +125,14 @@ void metrics_observe (struct metrics_times *times, duration_us took)
     times->sum_us += took > 0 ? took : 0;
 }
 
+bool metrics_observed (const struct metrics_times *times)
+{
+    for (int i = 0; i <= METRICS_BOUNDS; i++)
+        if (times->count[i])
+            return true;
+    return false;
+}
+
 void metrics_times (struct metrics_page *page, const struct metrics_times *times,
                     const char *const *labels)
 {

@@ -57,6 +57,7 @@ struct metrics_times {
     int64_t sum_us;
 };
 void metrics_observe (struct metrics_times *times, duration_us took); /* below 0 is 0 */
+bool metrics_observed (const struct metrics_times *times);            /* any */
 void metrics_times (struct metrics_page *page, const struct metrics_times *times,
                     const char *const *labels);
 

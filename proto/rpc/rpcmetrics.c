@@ -36,12 +36,6 @@ void rpcmetrics_count (struct rpcmethod *method, enum rpc_status status, duratio
         metrics_observe (&method->times[status], took);
 }
 
-static bool rpcmetrics_seen (const struct metrics_times *times)
-{
-    static const struct metrics_times none;
-    return memcmp (times, &none, sizeof none) != 0;
-}
-
 void rpcserver_metrics (const struct rpcserver *server, struct metrics_page *page)
 {
     metrics_one (page, "nui_connections", METRICS_GAUGE, "Connections that are open",
@@ -50,7 +44,7 @@ void rpcserver_metrics (const struct rpcserver *server, struct metrics_page *pag
                     "How long unary calls took until their answer was decided");
     for (const struct rpcmethod *m = rpcserver_methods (server); m; m = m->hh.next)
         for (int s = 0; m->times && s < RPCMETRICS_STATUSES; s++)
-            if (rpcmetrics_seen (&m->times[s]))
+            if (metrics_observed (&m->times[s]))
                 metrics_times (page, &m->times[s],
                                METRICS_LABELS ("method", m->path + 1, "code", status_words[s]));
 }
