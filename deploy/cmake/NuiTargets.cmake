@@ -12,11 +12,11 @@ endfunction()
 
 # What takes longer than two seconds is not in `ctest -L quick`, the tier to run after every edit (a minute in all).
 set(NUI_SLOW
-    meta_metad prop_local_life prop_local_model prop_local_replay prop_local_steady test_bank_awards test_bank_beside
+    meta_kills meta_metad meta_prices prop_local_life prop_local_model prop_local_replay prop_local_steady test_bank_awards test_bank_beside
     test_bank_bounds test_bank_cli test_bank_daemon test_bank_history test_bank_migrations test_bank_overlap
     test_bank_players test_bank_rates test_bank_recovery test_bank_roles test_bank_rules test_bank_schema
     test_bank_signed test_bank_standby test_bank_store test_client_faults test_lab_command test_lab_experiments
-    test_local_coalloc test_local_history test_local_jobs test_local_life test_local_passes test_local_trust test_metas
+    test_local_coalloc test_local_history test_local_jobs test_local_life test_local_passes test_local_query test_local_trust test_metas
     test_rm_embedded test_sim_claims test_sim_grid test_slurm_rm)
 
 function(nui_quick)
