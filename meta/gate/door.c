@@ -88,6 +88,11 @@ void ask_text (struct ask *ask, unsigned status, const char *type, const void *b
     struct MHD_Response *r = response_of (same ? NULL : type, bytes, same ? 0 : len);
     if (tagged)
         MHD_add_response_header (r, MHD_HTTP_HEADER_ETAG, etag);
+    if (ask->total) {
+        char total[32];
+        snprintf (total, sizeof total, "%lld", (long long)ask->total);
+        MHD_add_response_header (r, "Nui-Total-Bytes", total);
+    }
     if (status == MHD_HTTP_UNAUTHORIZED)
         MHD_add_response_header (r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"nui\"");
     if (status == MHD_HTTP_TOO_MANY_REQUESTS || status == MHD_HTTP_SERVICE_UNAVAILABLE)

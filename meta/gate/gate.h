@@ -90,6 +90,7 @@ struct ask {
     bool suspended, dispatched, done;
     duration_us begun;
     /* The answer. */
+    int64_t total; /* bytes of the whole, of which this is a part; 0: not said */
     unsigned status;
     struct MHD_Response *response;
     struct ask *prev, *next;
@@ -196,7 +197,10 @@ json_t *iri_time (time_us at); /* "2026-11-26T14:00:00Z" */
 void nui_rpc (struct ask *ask); /* what route->rpc says */
 void nui_whoami (struct ask *ask);
 void nui_openapi (struct ask *ask);
-void nui_output (struct ask *ask);
+
+/* ---- files.c */
+void files_output (struct ask *ask); /* GET nui/jobs/{}/output */
+void files_run (struct ask *ask);    /* GET nui/jobs/{}/files: the list, or with path one of them */
 
 /* ---- sites.c */
 /* A client of that site, at the address that the metascheduler says. NULL with err. */

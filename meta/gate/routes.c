@@ -68,8 +68,10 @@ const struct route routes[] = {
     {"POST", NUI "jobs/{}/restage", META ("Restage", .field = {"grid_job_id"}, .body = true),
      .summary = "Tries once more to take its files away."},
     {"GET", NUI "jobs/{}/events", events_run, .summary = "Its states as server-sent events."},
-    {"GET", NUI "jobs/{}/output", nui_output,
+    {"GET", NUI "jobs/{}/output", files_output,
      .summary = "Its output until now: component, stream, offset."},
+    {"GET", NUI "jobs/{}/files", files_run,
+     .summary = "Its files at the site; with path one of them from offset on; component."},
     {"PUT", NUI "contents", META ("Put", .body = true),
      .summary = "Some of what a file holds that travels with jobs."},
     {"GET", NUI "balance", BANK ("Balance"), .summary = "Accounts and what is left."},
@@ -197,9 +199,10 @@ static json_t *operation (const struct route *route, json_t *parameters, json_t 
     if (route->run == submit_run || route->run == estimate_run) {
         json_t *job = pbjson_schema (&nui__common__v1__job__descriptor, schemas);
         json_t *envelope = pbjson_schema (&nui__common__v1__envelope__descriptor, schemas);
-        json_object_set_new (op, "requestBody",
-                             content (json_pack ("{s:s, s:{s:o, s:o}}", "type", "object",
-                                                 "properties", "job", job, "envelope", envelope)));
+        json_object_set_new (
+            op, "requestBody",
+            content (json_pack ("{s:s, s:{s:o, s:o, s:{s:s}}}", "type", "object", "properties",
+                                "job", job, "envelope", envelope, "keyed", "type", "boolean")));
         reply = route->run == submit_run ? &nui__meta__v1__submit_reply__descriptor
                                          : &nui__meta__v1__estimate_reply__descriptor;
     }

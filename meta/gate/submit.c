@@ -147,7 +147,8 @@ static void send_begin (struct ask *ask, Envelope *envelope, bool estimate,
     Nui__Meta__V1__SubmitRequest *request = arena_array (ask->arena, 1, sizeof *request);
     nui__meta__v1__submit_request__init (request);
     request->envelope = envelope;
-    request->keyed = envelope->gate_delegation.len && ask_header (ask, "Idempotency-Key");
+    request->keyed = json_is_true (json_object_get (ask->json, "keyed")) ||
+                     (envelope->gate_delegation.len && ask_header (ask, "Idempotency-Key"));
     ask_call (ask, &nui__meta__v1__meta__descriptor, "Submit", &request->base, send_done);
 }
 
@@ -199,7 +200,7 @@ static Job *job_read (struct ask *ask, json_t *json, struct err *err)
     return job;
 }
 
-/* {"job": {...}}: signed by the gate; {"envelope": {...}}: as its user signed it. */
+/* {"job": {...}}: signed by the gate; {"envelope": {...}}: as its user signed it, with "keyed" as of SubmitRequest. */
 static void body_send (struct ask *ask, bool estimate)
 {
     struct err err = {0};
