@@ -18,6 +18,18 @@
 
 /* --- a job that came through the grid ----------------------------------------------------- */
 
+/* Slurm calls the job by the name that we know it by, and says so to its script: the user's own goes over it. */
+static void name_restore (struct strbuf *b, const struct rm_job *spec)
+{
+    static const char name[] = "SLURM_JOB_NAME=";
+    for (uint32_t i = 0; i < spec->env_count; i++)
+        if (strncmp (spec->env[i], name, sizeof name - 1) == 0) {
+            strbuf_printf (b, "export %s", name);
+            jobdir_shell_word (b, spec->env[i] + sizeof name - 1);
+            strbuf_putc (b, '\n');
+        }
+}
+
 /* What Slurm runs on the first node: waits for the agreed moment, then is the job's own script. */
 static void script_build (const struct rm_job *spec, const char *work, const struct passwd *pw,
                           struct strbuf *b)
@@ -31,6 +43,7 @@ static void script_build (const struct rm_job *spec, const char *work, const str
             "wait=$(( (%lld - $(date +%%s%%N)) / 1000000 ))\n"
             "[ \"$wait\" -gt 0 ] && sleep \"$((wait / 1000)).$(printf %%03d $((wait %% 1000)))\"\n",
             (long long)spec->start * 1000);
+    name_restore (b, spec);
     jobdir_shell_run (b, spec, pw);
     strbuf_putc (b, '\n');
 }
