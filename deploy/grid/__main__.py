@@ -46,7 +46,7 @@ def start(state, once, slurm, tour):
     if (state / "grid.json").exists() and bool(Grid(state, None).slurm) != slurm:
         raise Failure(f"{state} holds a grid {'without' if slurm else 'with'} a Slurm: remove it with "
                       f"deploy/quickstart clean, or choose another directory with NUI_QUICKSTART_DIR")
-    grid = Grid(state, BUILD, slurm={"alpha": {}} if slurm else {}, gate=True)
+    grid = Grid(state, BUILD, slurm={"alpha": {}} if slurm else {}, gate=True, store=True)
     print(f"== state directory: {state}")
     try:
         grid.stop()  # an earlier run's, so that what was just built is what runs
@@ -77,7 +77,8 @@ def start(state, once, slurm, tour):
    export PATH={programs}:$PATH
    export NUI_CONFIG={grid.layout.config('alice')}     # or bob, {', '.join(n for k, n in grid.identities()[-2:])}
    {slurm_words(grid)}nui sites; nui balance; nui submit {ROOT}/deploy/samples/hello.sh; nui jobs; nui help
-   {gate_words(grid)}   logs: {grid.layout.log}
+   {gate_words(grid)}   files to try --stage-in and --stage-out with: file://{grid.layout.store}/moons.csv, file://{grid.layout.store}/results/
+   logs: {grid.layout.log}
    ./deploy/quickstart status | stop | clean""")
     return 0
 

@@ -66,7 +66,9 @@ class Grid:
     """slurm: sites under a real Slurm, {"alpha": {options of Slurm}}; remembered in the directory.
     metas: 3 make a group of metaschedulers (meta, meta2, meta3). gate: a front door for REST, too."""
 
-    def __init__(self, state, build, sites=None, slurm=None, metas=1, gate=False):
+    def __init__(self, state, build, sites=None, slurm=None, metas=1, gate=False, store=False):
+        """store: with a place that files are brought from and taken to."""
+        self.store = store
         self.layout = lay.Layout(Path(state).resolve())
         self.sites = sites or lay.SITES
         self.metas = ["meta", *(f"meta{n}" for n in range(2, metas + 1))]
@@ -118,8 +120,10 @@ class Grid:
         self.postgres.create()
         for slurm in self.slurm.values():
             slurm.make()
+        if self.store:
+            self.layout.make_store()
         lay.write_all(self.layout, self.ports, self.postgres.conninfo(), self.sites, self.slurm, self.metas,
-                      self.gates)
+                      self.gates, self.store)
         for name in ("bank", *self.metas, *self.sites, *self.gates):
             (state / name).mkdir(mode=0o700, exist_ok=True)
 

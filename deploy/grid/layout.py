@@ -52,6 +52,21 @@ class Layout:
     def config(self, name):
         return self.etc / f"{name}.cfg"
 
+    @property
+    def store(self):
+        """Where files of jobs may come from and go to."""
+        return self.state / "store"
+
+    def make_store(self):
+        results = self.store / "results"
+        results.mkdir(parents=True, exist_ok=True)
+        self.store.chmod(0o755)
+        results.chmod(0o1777)  # jobs write as their accounts
+        source = self.store / "moons.csv"
+        source.write_text("planet,moon,km\nEarth,Moon,3474\nMars,Phobos,22\nMars,Deimos,12\nJupiter,Io,3643\n"
+                          "Jupiter,Europa,3122\nJupiter,Ganymede,5268\nJupiter,Callisto,4821\n")
+        source.chmod(0o644)
+
     def identity(self, kind, name):
         mine = self.id_dir(kind, name)
         return [("CA", self.ca / "ca.pem"), ("CRL", self.ca / "crl.pem"),
@@ -97,7 +112,7 @@ def group_lines(metas, at):
     return [(f"METACFG[{meta}]", f"SERVER={at[meta]}") for meta in metas] + [("TAKEOVERTIME", TAKEOVER_S)]
 
 
-def write_all(layout, ports, conninfo, sites=None, slurms=None, metas=("meta",), gates=()):
+def write_all(layout, ports, conninfo, sites=None, slurms=None, metas=("meta",), gates=(), store=False):
     """Every configuration file of the grid. ports: bank, metaschedulers, each site, and `jobs` (a base)."""
     sites, slurms = sites or SITES, slurms or {}
     at = {name: f"127.0.0.1:{ports[name]}" for name in ("bank", *metas, *sites)}
@@ -124,6 +139,7 @@ def write_all(layout, ports, conninfo, sites=None, slurms=None, metas=("meta",),
                      [("GRIDMAP", gridmap), ("SOCKET", layout.run / f"{site}.sock"),
                       ("JOBDIR", layout.state / f"jobs-{site}"),
                       ("PORTRANGE", f"{first}-{first + JOB_PORTS - 1}")] +
+                     ([("STAGEROOT", layout.store)] if store else []) +
                      (slurm_lines(slurms[site]) if site in slurms else
                       [("RMCFG[base]", "TYPE=EMBEDDED")] +
                       [(f"NODECFG[{site}{n:02}]", f"PROCS={procs} MEM={procs}G")

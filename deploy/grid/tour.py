@@ -81,7 +81,7 @@ class Tour:
 
     def run(self):
         for step in (self.authority, self.daemons, self.credits, self.estimate, self.one_site,
-                     self.coallocated, self.statement, self.refusals):
+                     self.coallocated, *([self.files] if self.grid.store else []), self.statement, self.refusals):
             step()
         print(f"\n== tour: all {self.number} steps passed in "
               f"{time.monotonic() - self.begun:.0f} s")
@@ -198,6 +198,20 @@ class Tour:
                    "the two components did not print one joint result", log)
         self.check("left  at alpha" in said["left"] and "right at beta" in said["right"],
                    "a component ran on another site than asked for", log)
+        self.settled("alice", "phys")
+
+    def files(self):
+        self.title("a job's files: brought from a store, and taken back to it")
+        log, store = self.grid.daemons["meta"].log, self.grid.layout.store
+        name = f"largest-{time.time_ns()}.txt"
+        done = self.nui("alice", "submit", "-A", "phys", "--stage-in", f"file://{store}/moons.csv=moons.csv",
+                        "--stage-out", f"largest.txt=file://{store}/results/{name}", SAMPLES / "moons.sh", log=log)
+        ident = self.grid_id(done)
+        self.nui("alice", "watch", ident, log=log)
+        result = store / "results" / name
+        wait_for("the result to be in the store", result.exists, 60, log)
+        self.show("alice", f"cat {result}", result.read_text())
+        self.check(result.read_text() == "Ganymede, 5268 km\n", "the result is another", log)
         self.settled("alice", "phys")
 
     def statement(self):

@@ -55,6 +55,7 @@ class GridCase(unittest.TestCase):
     slurm = None  # sites under a real Slurm: see Grid
     metas = 1
     gate = False  # a front door for REST
+    store = False
     keep = bool(os.environ.get("NUI_E2E_KEEP"))
 
     def run(self, result=None):
@@ -72,7 +73,7 @@ class GridCase(unittest.TestCase):
                                      start_new_session=True)
         watchdog.guarded(state, cls.guard)
         cls.addClassCleanup(cls.tear_down_grid, state)
-        cls.grid = Grid(state, BUILD, cls.sites, cls.slurm, cls.metas, cls.gate)
+        cls.grid = Grid(state, BUILD, cls.sites, cls.slurm, cls.metas, cls.gate, cls.store)
         cls.grid.make()
         cls.grid.start()
         cls.fund()
