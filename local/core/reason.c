@@ -140,35 +140,43 @@ static int limit_text (const struct reason *r, const struct cred_names *names, c
     }
 }
 
+static const char *reason_plural (int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 static int space_text (const struct reason *r, const char *clears, char *out, size_t cap)
 {
     char length[QUANTITY_TEXT_MAX];
 
     switch ((enum reason_code)r->code) {
     case REASON_NEVER_FITS:
-        return (int)text_printf (out, cap,
-                                 "needs %lld tasks (req %u), all nodes that are up hold %lld",
-                                 (long long)r->need, r->which, (long long)r->have);
+        return (int)text_printf (
+            out, cap, "needs %lld task%s (req %u), all nodes that are up hold %lld",
+            (long long)r->need, reason_plural (r->need), r->which, (long long)r->have);
     case REASON_RESOURCES:
-        return (int)text_printf (out, cap, "needs %lld tasks, %lld could start now%s",
-                                 (long long)r->need, (long long)r->have, clears);
+        return (int)text_printf (out, cap, "needs %lld task%s, %lld could start now%s",
+                                 (long long)r->need, reason_plural (r->need), (long long)r->have,
+                                 clears);
     case REASON_NODE_SET:
         return (int)text_printf (
             out, cap,
-            "needs %lld tasks in one node set or partition, at most %lld could start "
+            "needs %lld task%s in one node set or partition, at most %lld could start "
             "now in any%s",
-            (long long)r->need, (long long)r->have, clears);
+            (long long)r->need, reason_plural (r->need), (long long)r->have, clears);
     case REASON_RESERVED:
         return (int)text_printf (
-            out, cap, "needs %lld tasks, %lld could start now; has a reservation%s%s",
-            (long long)r->need, (long long)r->have, r->clears == TIME_US_NONE ? "" : " at ",
+            out, cap, "needs %lld task%s, %lld could start now; has a reservation%s%s",
+            (long long)r->need, reason_plural (r->need), (long long)r->have,
+            r->clears == TIME_US_NONE ? "" : " at ",
             r->clears == TIME_US_NONE ? "" : time_format_iso (r->clears, length));
     case REASON_PROMISED:
         return (int)text_printf (
             out, cap,
-            "needs %lld tasks for %s; %lld could start now, but not for so long: "
+            "needs %lld task%s for %s; %lld could start now, but not for so long: "
             "others were promised them%s",
-            (long long)r->need, duration_format (r->length, length), (long long)r->have, clears);
+            (long long)r->need, reason_plural (r->need), duration_format (r->length, length),
+            (long long)r->have, clears);
     case REASON_BEHIND:
         return (int)text_printf (out, cap, "waits behind job %llu: there is no backfill",
                                  (unsigned long long)r->other.v);
@@ -192,21 +200,22 @@ static void never_free_text (const struct reason *r, const struct cred_names *na
     if (r->length)
         text_printf (
             out, cap,
-            "needs %lld tasks (req %u) for %s, and reservation %s, which comes again and again and does "
+            "needs %lld task%s (req %u) for %s, and reservation %s, which comes again and again and does "
             "not admit it, leaves %lld at most for so long: it can never run while that stands",
-            (long long)r->need, r->which, duration_format (r->length, length),
-            rsv_text (r, names, name, sizeof name), (long long)r->have);
+            (long long)r->need, reason_plural (r->need), r->which,
+            duration_format (r->length, length), rsv_text (r, names, name, sizeof name),
+            (long long)r->have);
     else if (r->rsv.v == 0)
         text_printf (out, cap,
-                     "needs %lld tasks (req %u), at no time are more than %lld free together: "
+                     "needs %lld task%s (req %u), at no time are more than %lld free together: "
                      "it can never run as things are",
-                     (long long)r->need, r->which, (long long)r->have);
+                     (long long)r->need, reason_plural (r->need), r->which, (long long)r->have);
     else
         text_printf (out, cap,
-                     "needs %lld tasks (req %u), and reservation %s, which has no end and does "
+                     "needs %lld task%s (req %u), and reservation %s, which has no end and does "
                      "not admit it, leaves %lld: it can never run while that stands",
-                     (long long)r->need, r->which, rsv_text (r, names, name, sizeof name),
-                     (long long)r->have);
+                     (long long)r->need, reason_plural (r->need), r->which,
+                     rsv_text (r, names, name, sizeof name), (long long)r->have);
 }
 
 static int class_text (const struct reason *r, const struct cred_names *names, char *out,
@@ -304,9 +313,9 @@ char *reason_text (const struct reason *r, const struct cred_names *names, char 
                          rsv_text (r, names, name, sizeof name));
         else
             text_printf (out, cap,
-                         "needs %lld tasks, %lld could start now; more are free, but reserved: "
+                         "needs %lld task%s, %lld could start now; more are free, but reserved: "
                          "reservation %s does not admit it",
-                         (long long)r->need, (long long)r->have,
+                         (long long)r->need, reason_plural (r->need), (long long)r->have,
                          rsv_text (r, names, name, sizeof name));
         break;
     case REASON_NEVER_FREE:

@@ -220,7 +220,7 @@ class Placement(PlacementCase):
         self.assertEqual(self.job(ident)["state"], "Running")
         self.cancel(ident)
         self.assertEqual(self.node("a1")["state"], "Drained")
-        waits = self.waits("NoResources", "-w", "a1", says="1 tasks")
+        waits = self.waits("NoResources", "-w", "a1", says="needs 1 task (req 0)")
         self.ok(self.alpha, "mnodectl", "-m", "state=up", "a1")
         self.assertEqual(self.where(waits), "a1:1")
 
