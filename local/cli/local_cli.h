@@ -100,6 +100,9 @@ void queue_sort (struct queue *queue); /* active ones by the end of their limit 
 void queue_text (const struct queue *queue, enum queue_view view, bool verbose, bool noheader,
                  struct strbuf *out);
 struct table *queue_table (const struct queue *queue); /* for JSON and CSV */
+/* showq -c: jobs that have ended (ended.c); the exit code. user: NULL: all that the caller may see. */
+int ended_show (struct cli_context *ctx, const char *site, const char *user,
+                const struct cli_period *period);
 /* All of it that was asked for and that the caller may see. */
 int queue_fetch (struct cli_context *ctx, const char *site,
                  const Nui__Local__V1__QueueRequest *request, struct queue *out, struct err *err);

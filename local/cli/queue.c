@@ -367,7 +367,8 @@ int queue_fetch (struct cli_context *ctx, const char *site,
 }
 
 struct showq_args {
-    bool running, idle, blocked, all, verbose;
+    bool running, idle, blocked, all, completed, verbose;
+    struct cli_period period;
     const char *user, *partition, *site;
 };
 
@@ -377,6 +378,15 @@ static const struct cli_option showq_options[] = {
      offsetof (struct showq_args, running)},
     {"idle", 'i', CLI_OPT_FLAG, NULL, "idle jobs only, in order of priority; * has a reservation",
      offsetof (struct showq_args, idle)},
+    {"completed", 'c', CLI_OPT_FLAG, NULL,
+     "jobs that have ended, in the last day or in the time that is said",
+     offsetof (struct showq_args, completed)},
+    {"from", 0, CLI_OPT_PAST, "TIME", "with -c: that had not ended before",
+     offsetof (struct showq_args, period.from)},
+    {"to", 0, CLI_OPT_PAST, "TIME", "with -c: that ended before",
+     offsetof (struct showq_args, period.to)},
+    {"period", 0, CLI_OPT_PERIOD, "PERIOD", "with -c: both: a month or a day, 2026-11, yesterday",
+     offsetof (struct showq_args, period)},
     {"blocked", 'b', CLI_OPT_FLAG, NULL, "blocked jobs only, each with its reason",
      offsetof (struct showq_args, blocked)},
     {"all", 'a', CLI_OPT_FLAG, NULL, "all three, one below the other (default)",
@@ -421,8 +431,12 @@ static int showq_run (struct cli_context *ctx, int argc, char **argv)
         return exit_code;
     if (operands.count > 0)
         return cli_usage ("showq", "'%s' is too much: there are options only", operands.item[0]);
-    if (args.running + args.idle + args.blocked + args.all > 1)
-        return cli_usage ("showq", "one of -r, -i, -b and -a at a time");
+    if (args.running + args.idle + args.blocked + args.all + args.completed > 1)
+        return cli_usage ("showq", "one of -r, -i, -b, -c and -a at a time");
+    if (!args.completed && (args.period.from || args.period.to))
+        return cli_usage ("showq", "a time is of those that have ended: -c");
+    if (args.completed)
+        return ended_show (ctx, args.site, args.user, &args.period);
     struct queue q = {.arena = arena_create (1 << 20), .totals = {.site = (char *)""}};
     Nui__Local__V1__QueueRequest request = NUI__LOCAL__V1__QUEUE_REQUEST__INIT;
     request.section = args.running   ? ACTIVE
@@ -448,7 +462,8 @@ const struct cli_command showq_command = {
     .group = CLI_CLUSTER,
     .summary = "the queue: active, idle and blocked jobs",
     .run = showq_run,
-    .help = "nui showq [-a | -r | -i | -b] [-v] [-u USER] [-p PARTITION] [--site NAME]",
+    .help = "nui showq [-a | -r | -i | -b] [-v] [-u USER] [-p PARTITION] [--site NAME]\n"
+            "nui showq -c [--period PERIOD | --from TIME --to TIME] [-u USER] [--site NAME]",
     .text = "Plain users see their own jobs; how many others there are is said.",
     .options = showq_options,
     .example = "nui showq -b",

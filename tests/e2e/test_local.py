@@ -71,6 +71,21 @@ class Alone(SharedCase):
         self.assertEqual(self.ok(self.alpha, "output", "--stderr", ident), "")  # root may look
         self.refused(self.alpha, "output", ident, account=self.other, code=3, says="is not yours")
         self.assertTrue(self.alpha.logged("site_ready", "bank=none", "metas=0"))
+        self.listed(ident)
+
+    def listed(self, ident):
+        """What ran is in the list of what ended: its owner's, and an administrator's, and nobody else's."""
+        row, = [r for r in self.data(self.alpha, "showq", "-c", account=self.account) if r["job_id"] == ident]
+        self.assertEqual([row[k] for k in ("name", "user", "state", "exit_code", "procs", "class", "walltime", "grid_job_id")],
+                         ["mine", self.account, "Completed", 0, 4, "short", "00:10:00", None])
+        self.assertLessEqual(row["submit_time"], row["start_time"])
+        self.assertLessEqual(row["start_time"], row["end_time"])
+        self.assertEqual([r for r in self.data(self.alpha, "showq", "-c") if r["job_id"] == ident], [row])
+        self.assertRegex(self.ok(self.alpha, "showq", "-c", account=self.account), rf"(?m)^{ident} +mine +{self.account} +Completed +0 ")
+        self.assertEqual([r for r in self.data(self.alpha, "showq", "-c", account=self.other) if r["user"] != self.other], [])
+        self.refused(self.alpha, "showq", "-c", "-u", self.account, account=self.other, code=3, says="is for administrators")
+        self.assertEqual(self.data(self.alpha, "showq", "-c", "--period", "yesterday", account=self.account), [])
+        self.refused(self.alpha, "showq", "--period", "yesterday", code=2, says="-c")
 
     def test_directives(self):
         for name, head in (("pbs", "#PBS -l nodes=1:ppn=2,walltime=5:00 -q short"),

@@ -64,6 +64,7 @@ void admin_queue (void *self, struct rpccall *call, const ProtobufCMessage *requ
 /* What the queue says of one job; strings in the arena or the names' own. */
 void admin_queue_row (struct svc *svc, struct site_job *job, enum admin_limit_level level,
                       time_us now, struct arena *arena, Nui__Local__V1__QueueJob *out);
+const char *admin_state_name (enum store_job_state state); /* "Idle", "Completed" … */
 /* "User", "Batch" …; the list is in the arena. */
 char **admin_hold_names (uint32_t holds, struct arena *arena, size_t *count);
 

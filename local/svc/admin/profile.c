@@ -15,9 +15,20 @@ enum { ROWS_LOOKED_AT = 1000, ROWS_PER_CHUNK = 500, GROUPS_MAX = 200000, AUDIT_D
 
 /* --- profiler ----------------------------------------------------------------------------- */
 
-enum group_by { BY_USER, BY_GROUP, BY_ACCOUNT, BY_CLASS, BY_QOS, BY_DAY, BY_HOUR, BY_GRID, BY_ALL };
+enum group_by {
+    BY_USER,
+    BY_GROUP,
+    BY_ACCOUNT,
+    BY_CLASS,
+    BY_QOS,
+    BY_DAY,
+    BY_HOUR,
+    BY_GRID,
+    BY_JOB,
+    BY_ALL
+};
 static const char *const by_name[] = {"user", "group", "account", "class", "qos",
-                                      "day",  "hour",  "grid",    ""};
+                                      "day",  "hour",  "grid",    "job",   ""};
 
 struct profile_group {
     struct stats_sums sums;
@@ -31,7 +42,8 @@ struct profile {
     struct history_filter filter;
     uint64_t after, looked_at;
     time_us first, last;
-    bool read; /* everything: rows are being told */
+    Nui__Local__V1__ProfileChunk *jobs; /* by job: being filled */
+    bool read;                          /* everything: rows are being told */
     bool failed;
     struct strtab *names;
     struct profile_group *group;
@@ -105,6 +117,52 @@ static void on_job (void *arg, const struct history_job *j)
         p->last = j->end;
 }
 
+static void on_ended (void *arg, const struct history_job *j)
+{
+    struct profile *p = arg;
+    struct svc *svc = p->base.svc;
+    struct arena *arena = svc->call_arena;
+    char id[SITE_ID_MAX];
+    Nui__Local__V1__EndedJob *out = arena_new (arena, Nui__Local__V1__EndedJob);
+    nui__local__v1__ended_job__init (out);
+    out->job_id = arena_strdup (arena, site_id (svc, j->number, id));
+    out->grid_job_id = arena_strdup (arena, j->grid_job_id);
+    out->name = arena_strdup (arena, j->name);
+    out->user = arena_strdup (arena, j->user);
+    out->account = arena_strdup (arena, j->account);
+    out->class_ = arena_strdup (arena, j->class_name);
+    out->qos = arena_strdup (arena, j->qos);
+    out->state = arena_strdup (arena, admin_state_name (j->state));
+    out->procs = j->procs;
+    out->walltime_us = j->walltime;
+    out->submit_us = j->submit;
+    out->start_us = j->start;
+    out->end_us = j->end;
+    out->exit_code = j->exit_code;
+    out->reason_code = arena_strdup (arena, j->reason_code);
+    out->hosts = arena_strdup (arena, j->hosts);
+    p->jobs->jobs[p->jobs->n_jobs++] = out;
+}
+
+/* A piece of the history as it is; false: it was the last, or it cannot be read (no last piece then). */
+static bool jobs_tell (struct profile *p)
+{
+    struct svc *svc = p->base.svc;
+    Nui__Local__V1__ProfileChunk chunk = NUI__LOCAL__V1__PROFILE_CHUNK__INIT;
+    struct err err = {0};
+    bool more = false;
+    chunk.jobs = arena_array (svc->call_arena, ROWS_PER_CHUNK, sizeof *chunk.jobs);
+    p->jobs = &chunk;
+    if (history_read (svc->store, &p->filter, p->after, ROWS_PER_CHUNK, on_ended, p, &p->after,
+                      &more, &err) != 0) {
+        log_event (svc->log, LOG_LEVEL_ERROR, "admin", "profile_failed", "error=\"%s\"", err.text);
+        return false;
+    }
+    chunk.last = !more;
+    p->base.blocked = !rpccall_send (p->base.call, &chunk.base);
+    return more;
+}
+
 static bool rows_tell (struct profile *p)
 {
     struct arena *arena = p->base.svc->call_arena;
@@ -134,6 +192,8 @@ static bool profile_step (struct admin_stream *base)
     struct err err = {0};
     uint64_t last;
     bool more = false;
+    if (p->by == BY_JOB)
+        return jobs_tell (p);
     if (p->read)
         return rows_tell (p);
     if (history_read (base->svc->store, &p->filter, p->after, ROWS_LOOKED_AT, on_job, p, &last,
@@ -164,12 +224,14 @@ static int profile_check (const Nui__Local__V1__ProfileRequest *r,
     while (n <= BY_ALL && strcmp (r->by, by_name[n]) != 0)
         n++;
     if (n > BY_ALL)
-        return err_set (err, ERR_INVALID,
-                        "by '%.40s': wanted user, group, account, class, qos, day, hour or grid",
-                        r->by);
+        return err_set (
+            err, ERR_INVALID,
+            "by '%.40s': wanted user, group, account, class, qos, day, hour, grid or job", r->by);
     *by = (enum group_by)n;
     if (r->until_us && r->until_us <= r->from_us)
         return err_set (err, ERR_INVALID, "the time frame ends before it begins");
+    if (*by == BY_JOB && *caller->login && !*r->user)
+        return 0; /* her own */
     if (caller->level > ADMIN_INFO && (!*caller->login || strcmp (r->user, caller->login) != 0))
         return err_set (
             err, ERR_DENIED,
@@ -182,7 +244,7 @@ static void profile_serve (void *self, struct rpccall *call, const ProtobufCMess
 {
     struct svc *svc = self;
     const Nui__Local__V1__ProfileRequest *r = (const Nui__Local__V1__ProfileRequest *)request;
-    const char *const given[] = {r->user, r->group, r->account, r->class_, r->qos};
+    const char *given[] = {r->user, r->group, r->account, r->class_, r->qos};
     struct admin_caller caller;
     struct err err = {0};
     enum group_by by = BY_ALL;
@@ -191,6 +253,8 @@ static void profile_serve (void *self, struct rpccall *call, const ProtobufCMess
         jobs_refuse (svc, call, &err);
         return;
     }
+    if (by == BY_JOB && caller.level > ADMIN_INFO)
+        given[0] = caller.login;
     struct profile *p = calloc (1, sizeof *p);
     assert (p);
     p->base.step = profile_step;

@@ -34,7 +34,7 @@ static const char *cred_text (struct svc *svc, const struct site_job *job, enum 
     return job->cred[kind] == CRED_NONE ? "" : cred_name (svc->names, kind, job->cred[kind]);
 }
 
-static const char *state_name (enum store_job_state state)
+const char *admin_state_name (enum store_job_state state)
 {
     static const char *const name[] = {"Unknown",   "Idle",   "Reserved",  "Starting", "Running",
                                        "Completed", "Failed", "Cancelled", "Timeout",  "Refused"};
@@ -180,7 +180,7 @@ void admin_queue_row (struct svc *svc, struct site_job *job, enum admin_limit_le
     nui__local__v1__queue_job__init (out);
     out->job_id = arena_strdup (arena, site_id (svc, rec->number, id));
     out->grid_job_id = (char *)rec->grid_job_id;
-    out->state = (char *)state_name (rec->state);
+    out->state = (char *)admin_state_name (rec->state);
     out->user = (char *)rec->local_account;
     out->group = (char *)cred_text (svc, job, CRED_GROUP);
     out->account = (char *)rec->pay_account;
