@@ -1,5 +1,6 @@
 /* nui run: starts a job's tasks from its script, as srun does. It speaks to no daemon: where the tasks belong stands in the
- * variables that the job was launched with (NUI_NODEFILE: a line for each). Under Slurm it becomes Slurm's own srun. */
+ * variables that the job was launched with (NUI_NODEFILE: a line for each). Tasks of another host are started by nui-tasks
+ * there (run_away.c). Under Slurm it becomes Slurm's own srun. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "meta/cli/grid.h"
+#include "meta/cli/run_away.h"
 #include "proto/base/mem.h"
 #include "proto/base/strbuf.h"
 
@@ -166,6 +168,8 @@ static void task_exec (const struct task *t, uint32_t count, const int pipes[2][
     if (t->number > 0 && !freopen ("/dev/null", "r", stdin))
         _exit (126);
     task_environment (t, count);
+    if (run_is_away (t->node))
+        _exit (run_away (t->node, program));
     signal (SIGPIPE, SIG_DFL);
     execvp (program[0], program);
     fprintf (stderr, "nui run: %s: %s\n", program[0], strerror (errno));

@@ -37,6 +37,8 @@ class Network:
             for space, link, end in (("home", f"to-{host}", 1), (host, "up", 2)):
                 ip("-n", self.space(space), "addr", "add", f"10.9.{number}.{end}/24", "dev", link)
                 ip("-n", self.space(space), "link", "set", "dev", link, "up")
+            ip("-n", self.space(host), "route", "add", "default", "via", f"10.9.{number}.1")
+        subprocess.run(["ip", "netns", "exec", self.space("home"), "sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward"], check=True)
 
     def add(self, host):
         ip("netns", "add", self.space(host))
@@ -209,12 +211,93 @@ class Nodes(SharedCase):
         self.assertEqual((work / "stderr").read_text(), "wrong\n")
         wait_for("the host to keep nothing", lambda: not self.hosts["n2"].runs(), 60, self.hosts["n2"].log)
 
-    def test_a_job_of_several_hosts_is_told(self):
-        """Nothing would start its tasks on the others: it does not begin."""
+    def wide(self, name, more, *options):
+        """A job with two tasks on each other host, or of all five."""
+        path = f"PATH={Path(self.programs['nui']).parent}:$PATH\n"
+        return self.submit(self.script(name, path + more), *options)
+
+    def test_a_job_of_all_hosts_runs_its_tasks_there(self):
+        """From home, as the job's account; each task in its host's own network, with its number and its node's names."""
         self.all_up()
-        ident = self.submit(self.script("wide", "echo wide\n"), "--tasks", 5)
-        self.wait(ident, "Failed", "Cancelled", "Removed")
-        self.assertIn("hosts", self.ok(self.alpha, "checkjob", ident))
+        ident = self.wide("all", "export COLOUR=blue\nnui run -l sh -c '"
+                          "echo $NUI_NODE $(readlink /proc/self/ns/net) $(id -un) $COLOUR $NUI_TASK/$NUI_TASKS "
+                          "$(wc -l <$NUI_NODEFILE) $(pwd); echo wrong >&2; exit $NUI_TASK'\n", "--tasks", 5)
+        job = self.wait(ident, "Completed", "Failed")
+        self.assertEqual(job["exit_code"], 4, self.output(ident))
+        said = sorted(self.output(ident).splitlines())
+        homes = {"n1": (self.network.identity("home"), self.alpha.dir), "n2": (self.network.identity("n2"), self.hosts["n2"].place),
+                 "n3": (self.network.identity("n3"), self.hosts["n3"].place)}
+        self.assertEqual(said, [f"{n}: {node} {homes[node][0]} {self.account} blue {n}/5 5 {homes[node][1]}/jobs/{ident}/work"
+                                for n, node in enumerate(("n1", "n2", "n2", "n3", "n3"))])
+        self.assertEqual(self.alpha.nui("output", "--stderr", ident).stdout.count("wrong"), 5)
+        for host in self.hosts.values():
+            wait_for("the host to keep nothing", lambda h=host: not h.runs(), 60, host.log)
+
+    def test_tasks_between_other_hosts(self):
+        """The script is on another host itself; a signal reaches tasks, and a cancel leaves none of them."""
+        self.all_up()
+        blocker = self.submit(self.gated("blocker"), "--features", "n1")
+        self.wait(blocker, "Running")
+        ident = self.wide("other", f"readlink /proc/self/ns/net\nnui run sh -c 'echo $$ >>{self.shared}/other.pids; exec sleep 600'\n",
+                          "--tasks", 4)
+        self.wait(ident, "Running")
+        pids = wait_for("the tasks", lambda: (lambda p: p if len(p) == 4 else None)(
+            (self.shared / "other.pids").read_text().split() if (self.shared / "other.pids").exists() else []), 60, self.alpha.log)
+        spaces = [os.readlink(f"/proc/{pid}/ns/net") for pid in pids]
+        self.assertEqual(sorted(spaces), sorted(2 * [self.network.identity("n2")] + 2 * [self.network.identity("n3")]))
+        self.ok(self.alpha, "canceljob", ident, account=self.account)
+        self.wait(ident, "Cancelled")
+        self.assertEqual(self.output(ident).split()[0], self.network.identity("n2"))
+        wait_for("no task to be left", lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), 60, self.alpha.log)
+        self.open("blocker")
+        self.wait(blocker, "Completed")
+
+    def test_a_job_ends_with_one_of_its_hosts(self):
+        self.all_up()
+        ident = self.wide("lost", f"echo >{self.shared}/lost.began; sleep 600\n", "--tasks", 5)
+        wait_for("it to begin", lambda: self.began("lost") is not None and (self.shared / "lost.began").exists(), 60, self.alpha.log)
+        tasks = [p for p in Path("/proc").glob("[0-9]*") if self.is_tasks(p, ident, "n3")]
+        self.assertEqual(len(tasks), 1)
+        os.kill(int(tasks[0].name), 9)
+        self.wait(ident, "Failed")
+        self.assertIn("its part on n3 ended", self.ok(self.alpha, "checkjob", ident))
+
+    def test_a_wide_job_outlives_its_daemons(self):
+        self.all_up()
+        self.addCleanup(self.restore, self.hosts["n3"])
+        ident = self.wide("outlives", f"echo begun\nuntil [ -e {self.shared}/outlives.gate ]; do sleep 0.1; done\n"
+                          "nui run sh -c 'echo $NUI_TASK'\n", "--tasks", 5)
+        self.wait(ident, "Running")
+        self.alpha.process.kill()
+        self.hosts["n3"].process.kill()
+        self.home_start()
+        self.hosts["n3"].start()
+        self.all_up()
+        self.assertEqual(self.job(ident)["state"], "Running")
+        self.open("outlives")
+        self.wait(ident, "Completed", "Failed")
+        self.assertEqual(sorted(self.output(ident).split()), ["0", "1", "2", "3", "4", "begun"])
+
+    def test_a_wide_job_begins_when_all_its_hosts_are_there(self):
+        """Cut while its hosts get ready, nui-local killed: it begins once, on all of them."""
+        self.all_up()
+        self.addCleanup(self.restore, self.hosts["n3"])
+        with self.hosts["n3"].process.halted():
+            ident = self.wide("ready", f"echo $$ >>{self.shared}/ready.began\nnui run sh -c 'echo $NUI_TASK'\n", "--tasks", 5)
+            wait_for("it to be handed over", lambda: self.alpha.logged("job_handed_over", ident), 60, self.alpha.log)
+            self.alpha.process.kill()
+            self.home_start()
+            self.assertEqual(self.began("ready"), [])
+        self.wait(ident, "Completed", "Failed")
+        self.assertEqual(sorted(self.output(ident).split()), ["0", "1", "2", "3", "4"])
+        self.assertEqual(len(self.began("ready")), 1)
+
+    def is_tasks(self, process, ident, host):
+        try:
+            return b"nui-tasks" in (process / "cmdline").read_bytes() and \
+                os.readlink(process / "cwd") == f"{self.hosts[host].place}/jobs/{ident}/work"
+        except OSError:
+            return False
 
     def test_the_health_program_drains_and_gives_back(self):
         self.all_up()

@@ -14,7 +14,7 @@ enum { AGAIN_MS = 500, PATIENCE_S = 10 };
 
 static void agent_watch (struct agent *agent);
 
-static struct agent *agent_find (const struct agents *agents, const char *node)
+struct agent *agent_find (const struct agents *agents, const char *node)
 {
     for (uint32_t i = 0; agents && i < agents->count; i++)
         if (strcmp (agents->list[i].node, node) == 0)
@@ -55,7 +55,10 @@ static void on_run (struct agent *agent, const Nui__Node__V1__RunState *state)
 {
     if (!state->run || name_check ("job id", state->run->job_id, NULL) != 0)
         return;
-    struct away *run = away_find (agent->agents, state->run->job_id, state->run->incarnation);
+    struct away *run =
+        away_find_part (agent->agents, state->run->job_id, state->run->incarnation, agent->node);
+    if (!run)
+        run = away_find (agent->agents, state->run->job_id, state->run->incarnation);
     if (run && run->agent == agent && strcmp (run->mark, state->run->mark) == 0) {
         run->round = agent->round;
         away_told (run, state);
@@ -73,6 +76,8 @@ static void on_all (struct agent *agent)
     HASH_ITER (hh, agent->agents->runs, run, next)
         if (run->agent == agent && run->round != agent->round)
             away_absent (run);
+        else if (run->agent == agent && run->part)
+            part_port_ask (run);
     agent_up_set (agent, true);
 }
 
@@ -183,6 +188,8 @@ int agents_create (const struct agents_config *config, struct agents **out, stru
                               .job_dir = config->job_dir,
                               .dir = config->dir,
                               .on_nodes = config->on_nodes,
+                              .on_ready = config->on_ready,
+                              .on_lost = config->on_lost,
                               .arg = config->arg};
     agents->list = mem_zero (config->count, sizeof *agents->list);
     int rc = 0;

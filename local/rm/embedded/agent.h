@@ -14,6 +14,7 @@
 #include "local/rm/rm.h"
 #include "local/rm/rm_kind.h"
 #include "proto/base/log.h"
+#include "proto/base/strbuf.h"
 
 struct agents;
 
@@ -28,6 +29,10 @@ struct agents_config {
     uint32_t count;
     /* A host came, went, or has something new to say of itself. */
     void (*on_nodes) (void *arg);
+    /* All further hosts of the job wait for its tasks (agents_parts). */
+    void (*on_ready) (void *arg, const char *job_id, uint32_t incarnation);
+    /* One of them does no longer, or never did; started: it had. */
+    void (*on_lost) (void *arg, const char *job_id, uint32_t incarnation, const char *why);
     void *arg;
 };
 
@@ -42,6 +47,22 @@ const char *agents_why (const struct agents *agents, const char *node);
 /* Runs the job whose directory is made on that node, or goes on with it after a restart (again). */
 int agents_run (struct agents *agents, const char *job_id, uint32_t incarnation, const char *mark,
                 const char *node, bool again, struct err *err);
+/* A further host of a job: so many processors and so much memory of it are the job's. on_ready or on_lost follows. */
+struct agents_part {
+    const char *node;
+    uint32_t procs;
+    int64_t memory_mb;
+};
+int agents_part_run (struct agents *agents, const char *job_id, uint32_t incarnation,
+                     const char *mark, const struct agents_part *part, struct err *err);
+/* "node host port", a line for each of its further hosts, which are all ready. */
+void agents_parts_list (const struct agents *agents, const char *job_id, uint32_t incarnation,
+                        struct strbuf *out);
+/* They stop (SIGSTOP) or go on (SIGCONT) with it; another signal is not theirs. */
+void agents_parts_stop (struct agents *agents, const char *job_id, uint32_t incarnation, int signo);
+/* The job is over: they end. */
+void agents_parts_end (struct agents *agents, const char *job_id, uint32_t incarnation);
+
 enum agents_act { AGENTS_SIGNAL, AGENTS_CANCEL, AGENTS_SUSPEND, AGENTS_RESUME };
 int agents_act (struct agents *agents, const char *job_id, uint32_t incarnation,
                 enum agents_act act, int signo, struct err *err);

@@ -43,7 +43,8 @@ enum away_state {
 struct away {
     struct agents *agents;
     struct agent *agent;
-    char key[JOBDIR_KEY_MAX], job_id[JOBDIR_KEY_MAX], mark[RM_MARK_MAX], account[64];
+    char key[JOBDIR_KEY_MAX + 80]; /* of a part with its node */
+    char job_id[JOBDIR_KEY_MAX], mark[RM_MARK_MAX], account[64];
     uint32_t incarnation;
     int dir, work; /* open, at home */
     uid_t uid;
@@ -59,6 +60,11 @@ struct away {
     int64_t offset;
     struct rm_status end;
     struct event *again; /* after something here failed: the disk was full */
+    /* of a further host of its job: the share, and its port when it waits for tasks */
+    bool part, over;
+    uint32_t procs, port;
+    int64_t memory_mb;
+    struct event *port_again;
     /* while it runs */
     struct away_slot measure, mirror;
     bool measured;
@@ -77,11 +83,32 @@ struct agents {
     uint32_t count;
     struct away *runs;
     void (*on_nodes) (void *arg);
+    void (*on_ready) (void *arg, const char *job_id, uint32_t incarnation);
+    void (*on_lost) (void *arg, const char *job_id, uint32_t incarnation, const char *why);
     void *arg;
 };
 
 /* --- agent_run.c */
 struct away *away_find (const struct agents *agents, const char *job_id, uint32_t incarnation);
+/* That of a further host of the job. */
+struct away *away_find_part (const struct agents *agents, const char *job_id, uint32_t incarnation,
+                             const char *node);
+int away_begin_run (struct agents *agents, struct agent *agent, const char *job_id,
+                    uint32_t incarnation, const char *mark, const struct agents_part *part,
+                    bool again, struct err *err);
+struct agent *agent_find (const struct agents *agents, const char *node);
+void away_name (const struct away *run, Nui__Node__V1__Run *out);
+void away_call (struct away *run, struct away_slot *slot, const char *method,
+                const ProtobufCMessage *request,
+                void (*done) (struct away *run, const struct rpc_result *result));
+void away_drop (struct away_slot *slot);
+void away_act (struct away *run, Nui__Node__V1__Act act, int signo);
+void agent_taken (struct agent *agent, Nui__Node__V1__Run *name);
+/* --- agent_part.c */
+void part_told (struct away *run, const Nui__Node__V1__RunState *state);
+void part_over (struct away *run, const char *why);
+/* Once it can be known. */
+void part_port_ask (struct away *run);
 void away_destroy (struct away *run);
 /* The host told of it. */
 void away_told (struct away *run, const Nui__Node__V1__RunState *state);

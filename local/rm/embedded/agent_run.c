@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,9 +42,9 @@ static void on_call_done (void *arg, const struct rpc_result *result)
     free (call);
 }
 
-static void away_call (struct away *run, struct away_slot *slot, const char *method,
-                       const ProtobufCMessage *request,
-                       void (*done) (struct away *run, const struct rpc_result *result))
+void away_call (struct away *run, struct away_slot *slot, const char *method,
+                const ProtobufCMessage *request,
+                void (*done) (struct away *run, const struct rpc_result *result))
 {
     assert (!slot->out);
     struct away_call *call = mem_alloc (sizeof *call);
@@ -60,7 +61,7 @@ static void away_call (struct away *run, struct away_slot *slot, const char *met
     assert (slot->out); /* NULL only while the client is destroyed */
 }
 
-static void away_drop (struct away_slot *slot)
+void away_drop (struct away_slot *slot)
 {
     struct rpccallout *out = slot->out;
     if (!out)
@@ -78,7 +79,7 @@ static bool away_said_no (const struct rpc_result *result)
            result->status != RPC_ABORTED;
 }
 
-static void away_name (const struct away *run, Nui__Node__V1__Run *out)
+void away_name (const struct away *run, Nui__Node__V1__Run *out)
 {
     nui__node__v1__run__init (out);
     out->job_id = (char *)run->job_id;
@@ -92,6 +93,34 @@ static void away_again (struct away *run)
     event_add (run->again, &later);
 }
 
+static void on_acted (void *arg, const struct rpc_result *result)
+{
+    (void)arg;
+    (void)result; /* a cancel is said again when the host tells of the run (away_told) */
+}
+
+static void agent_act (struct agent *agent, Nui__Node__V1__Run *name, Nui__Node__V1__Act act,
+                       int signo)
+{
+    Nui__Node__V1__ActRequest request = NUI__NODE__V1__ACT_REQUEST__INIT;
+    request.run = name;
+    request.act = act;
+    request.signal = signo;
+    struct rpccallout_config call = {.service = &nui__node__v1__node__descriptor,
+                                     .method = "Act",
+                                     .request = &request.base,
+                                     .idempotent = true,
+                                     .done = on_acted};
+    rpcclient_start (agent->client, &call);
+}
+
+void away_act (struct away *run, Nui__Node__V1__Act act, int signo)
+{
+    Nui__Node__V1__Run name;
+    away_name (run, &name);
+    agent_act (run->agent, &name, act, signo);
+}
+
 /* --- its end ---------------------------------------------------------------------------------- */
 
 static void on_taken (void *arg, const struct rpc_result *result)
@@ -100,7 +129,7 @@ static void on_taken (void *arg, const struct rpc_result *result)
     (void)result; /* if it did not arrive, it is said again when the host tells of the run */
 }
 
-static void agent_taken (struct agent *agent, Nui__Node__V1__Run *name)
+void agent_taken (struct agent *agent, Nui__Node__V1__Run *name)
 {
     Nui__Node__V1__TakenRequest request = NUI__NODE__V1__TAKEN_REQUEST__INIT;
     request.run = name;
@@ -121,6 +150,8 @@ void away_stranger (struct agent *agent, const Nui__Node__V1__RunState *state)
         close (dir);
     if (over && state->ended)
         agent_taken (agent, state->run);
+    else if (over) /* a further host's, of a job that is over */
+        agent_act (agent, state->run, NUI__NODE__V1__ACT__ACT_CANCEL, 0);
     else if (dir < 0)
         log_event (agent->agents->log, LOG_LEVEL_WARN, "rm", "stranger",
                    "node=%s run=%s reason=\"the host has a run that nobody here knows\"",
@@ -130,6 +161,10 @@ void away_stranger (struct agent *agent, const Nui__Node__V1__RunState *state)
 /* The run is over with run->end, and its files are here. */
 static void away_finish (struct away *run, bool there)
 {
+    if (run->part) {
+        part_over (run, run->end.text);
+        return;
+    }
     struct rm_status *end = &run->end;
     time_us now = clock_now_us ();
     end->end_at = end->end_at > now || end->end_at == 0 ? now : end->end_at;
@@ -263,28 +298,6 @@ static void away_files (struct away *run)
 
 /* --- acts ------------------------------------------------------------------------------------- */
 
-static void on_acted (void *arg, const struct rpc_result *result)
-{
-    (void)arg;
-    (void)result; /* a cancel is said again when the host tells of the run (away_told) */
-}
-
-static void away_act (struct away *run, Nui__Node__V1__Act act, int signo)
-{
-    Nui__Node__V1__Run name;
-    Nui__Node__V1__ActRequest request = NUI__NODE__V1__ACT_REQUEST__INIT;
-    away_name (run, &name);
-    request.run = &name;
-    request.act = act;
-    request.signal = signo;
-    struct rpccallout_config call = {.service = &nui__node__v1__node__descriptor,
-                                     .method = "Act",
-                                     .request = &request.base,
-                                     .idempotent = true,
-                                     .done = on_acted};
-    rpcclient_start (run->agent->client, &call);
-}
-
 int agents_act (struct agents *agents, const char *job_id, uint32_t incarnation,
                 enum agents_act act, int signo, struct err *err)
 {
@@ -294,6 +307,10 @@ int agents_act (struct agents *agents, const char *job_id, uint32_t incarnation,
         [AGENTS_SUSPEND] = NUI__NODE__V1__ACT__ACT_SUSPEND,
         [AGENTS_RESUME] = NUI__NODE__V1__ACT__ACT_RESUME,
     };
+    agents_parts_stop (agents, job_id, incarnation,
+                       act == AGENTS_SUSPEND  ? SIGSTOP
+                       : act == AGENTS_RESUME ? SIGCONT
+                                              : 0);
     struct away *run = away_find (agents, job_id, incarnation);
     if (!run)
         return 0; /* its end is being noticed */
@@ -312,17 +329,27 @@ int agents_act (struct agents *agents, const char *job_id, uint32_t incarnation,
 
 /* --- files that go, and the beginning --------------------------------------------------------- */
 
+static void away_handed_name (const struct away *run, char out[70])
+{
+    text_printf (out, 70, "%s%s%.60s", handed_file, run->part ? "@" : "",
+                 run->part ? run->agent->node : "");
+}
+
 static bool away_handed (const struct away *run)
 {
-    return faccessat (run->dir, handed_file, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    char name[70];
+    away_handed_name (run, name);
+    return faccessat (run->dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* The host has it for good. */
 static void away_there (struct away *run)
 {
+    char handed[70];
+    away_handed_name (run, handed);
     runfiles_free (&run->files);
     run->state = AWAY_THERE;
-    if (!away_handed (run) && file_write_durable (run->dir, handed_file, "", 0, 0600) != 0)
+    if (!away_handed (run) && file_write_durable (run->dir, handed, "", 0, 0600) != 0)
         log_event (run->agents->log, LOG_LEVEL_ERROR, "rm", "status_not_written", "job=%s error=%d",
                    run->key, errno);
     if (run->stop)
@@ -360,6 +387,9 @@ static void away_begin (struct away *run)
     request.spec.data = (uint8_t *)spec;
     request.spec.len = len;
     request.parent = (char *)run->agents->job_dir;
+    request.part = run->part;
+    request.procs = run->procs;
+    request.memory_mb = run->memory_mb;
     away_call (run, &run->call, "Start", &request.base, on_begun);
     free (spec);
 }
@@ -463,6 +493,10 @@ static void on_again (evutil_socket_t fd, short what, void *arg)
 void away_told (struct away *run, const Nui__Node__V1__RunState *state)
 {
     run->asked = true;
+    if (run->part && (state->ended || run->over)) {
+        part_told (run, state);
+        return;
+    }
     if (state->ended) {
         run->end = (struct rm_status){.started = state->started,
                                       .ended = true,
@@ -479,6 +513,10 @@ void away_told (struct away *run, const Nui__Node__V1__RunState *state)
     }
     away_drop (&run->call);
     away_there (run);
+    if (run->part) {
+        part_told (run, state);
+        return;
+    }
     struct rm_status began = {.started = true, .start = state->start_us};
     if (state->started && faccessat (run->dir, "started", F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
         run_started_write (run->dir, &began) != 0)
@@ -609,6 +647,24 @@ struct away *away_find (const struct agents *agents, const char *job_id, uint32_
     return run;
 }
 
+static void away_part_key (const char *job_id, uint32_t incarnation, const char *node,
+                           char out[JOBDIR_KEY_MAX + 80])
+{
+    char key[JOBDIR_KEY_MAX];
+    jobdir_key (job_id, incarnation, key);
+    text_printf (out, JOBDIR_KEY_MAX + 80, "%s@%.70s", key, node);
+}
+
+struct away *away_find_part (const struct agents *agents, const char *job_id, uint32_t incarnation,
+                             const char *node)
+{
+    char key[JOBDIR_KEY_MAX + 80];
+    struct away *run;
+    away_part_key (job_id, incarnation, node, key);
+    HASH_FIND_STR (agents->runs, key, run);
+    return run;
+}
+
 void away_destroy (struct away *run)
 {
     HASH_DEL (run->agents->runs, run);
@@ -618,6 +674,8 @@ void away_destroy (struct away *run)
     runfiles_free (&run->files);
     if (run->again)
         event_free (run->again);
+    if (run->port_again)
+        event_free (run->port_again);
     if (run->work >= 0)
         close (run->work);
     if (run->dir >= 0)
@@ -641,23 +699,22 @@ static int away_account (struct away *run, struct err *err)
     return rc;
 }
 
-int agents_run (struct agents *agents, const char *job_id, uint32_t incarnation, const char *mark,
-                const char *node, bool again, struct err *err)
+int away_begin_run (struct agents *agents, struct agent *agent, const char *job_id,
+                    uint32_t incarnation, const char *mark, const struct agents_part *part,
+                    bool again, struct err *err)
 {
-    struct agent *agent = NULL;
-    for (uint32_t i = 0; agents && i < agents->count; i++)
-        if (strcmp (agents->list[i].node, node) == 0)
-            agent = &agents->list[i];
-    if (!agent)
-        return err_set (err, ERR_NOT_FOUND, "NODECFG[%.60s] has no AGENT any more", node);
-    if (away_find (agents, job_id, incarnation))
-        return 0;
     struct away *run = mem_zero (1, sizeof *run);
     *run = (struct away){
         .agents = agents, .agent = agent, .incarnation = incarnation, .work = -1, .asked = again};
     snprintf (run->job_id, sizeof run->job_id, "%s", job_id);
     snprintf (run->mark, sizeof run->mark, "%s", mark ? mark : "");
     jobdir_key (job_id, incarnation, run->key);
+    if (part) {
+        away_part_key (job_id, incarnation, agent->node, run->key);
+        run->part = true;
+        run->procs = part->procs;
+        run->memory_mb = part->memory_mb;
+    }
     HASH_ADD_STR (agents->runs, key, run);
     run->again = event_new (agents->base, -1, 0, on_again, run);
     run->dir = jobdir_open (agents->dir, job_id, incarnation, mark, err);
@@ -673,4 +730,15 @@ int agents_run (struct agents *agents, const char *job_id, uint32_t incarnation,
     if (agent->told)
         away_go (run);
     return 0;
+}
+
+int agents_run (struct agents *agents, const char *job_id, uint32_t incarnation, const char *mark,
+                const char *node, bool again, struct err *err)
+{
+    struct agent *agent = agent_find (agents, node);
+    if (!agent)
+        return err_set (err, ERR_NOT_FOUND, "NODECFG[%.60s] has no AGENT any more", node);
+    return away_find (agents, job_id, incarnation)
+               ? 0
+               : away_begin_run (agents, agent, job_id, incarnation, mark, NULL, again, err);
 }

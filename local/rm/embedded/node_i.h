@@ -39,6 +39,7 @@ struct node {
     struct log *log;
     const struct node_settings *settings;
     struct rm rm;
+    struct filewatch *watch;
     char *job_dir;
     int dir;
     const char *cgroup; /* where the runs' groups are; "": none */

@@ -13,10 +13,11 @@
 #include "local/rm/embedded/node_i.h"
 #include "local/rm/embedded/rm_embedded.h"
 #include "local/rm/embedded/runfiles.h"
+#include "local/rm/program_path.h"
 #include "local/rm/supervise_file.h"
 #include "proto/base/text.h"
 
-enum { SPEC_BYTES_MAX = 4 << 20 };
+enum { SPEC_BYTES_MAX = 4 << 20, PART_LONGER_S = 600 };
 
 static const char taken_file[] = "taken";
 
@@ -207,10 +208,10 @@ int node_run_put (struct node *node, const Nui__Node__V1__PutRequest *request, s
 /* What of the site's specification holds here as it is. */
 static bool spec_key_known (const char *text)
 {
-    static const char *const known[] = {"job_id=",   "mark=",          "hold=",     "account=",
-                                        "stdout=",   "stderr=",        "start_us=", "walltime_us=",
-                                        "grace_us=", "output_max_mb=", "procs=",    "memory_mb=",
-                                        "pids_max=", "arg=",           "env=",      NULL};
+    static const char *const known[] = {
+        "job_id=",   "mark=",        "hold=",     "account=",       "stdout=", "stderr=",
+        "start_us=", "walltime_us=", "grace_us=", "output_max_mb=", "procs=",  "memory_mb=",
+        "pids_max=", "arg=",         "env=",      "chdir=",         "script=", NULL};
     for (const char *const *k = known; *k; k++)
         if (strncmp (text, *k, strlen (*k)) == 0)
             return true;
@@ -227,7 +228,9 @@ static void spec_add (struct strbuf *out, const char *key, const char *value)
 static bool spec_env_moved (struct node *node, const char *text, const char *parent,
                             const char *key, struct strbuf *out)
 {
-    const char *value = strncmp (text, "env=", 4) == 0 ? strchr (text + 4, '=') : NULL;
+    const char *value = strncmp (text, "env=", 4) == 0      ? strchr (text + 4, '=')
+                        : strncmp (text, "script=", 7) == 0 ? text + 6
+                                                            : NULL;
     size_t len = strlen (parent);
     if (!value || !len || strncmp (value + 1, parent, len) != 0 || value[1 + len] != '/' ||
         strncmp (value + 2 + len, key, strlen (key)) != 0)
@@ -237,20 +240,48 @@ static bool spec_env_moved (struct node *node, const char *text, const char *par
     return true;
 }
 
+/* What a part of a job has of its own: its share, and time enough to outlive the script. */
+static bool spec_key_of_whole (const char *text)
+{
+    return strncmp (text, "procs=", 6) == 0 || strncmp (text, "memory_mb=", 10) == 0 ||
+           strncmp (text, "walltime_us=", 12) == 0 || strncmp (text, "chdir=", 6) == 0 ||
+           strncmp (text, "script=", 7) == 0 || strncmp (text, "arg=", 4) == 0 ||
+           strncmp (text, "stdout=", 7) == 0 || strncmp (text, "stderr=", 7) == 0;
+}
+
+static void spec_add_int (struct strbuf *out, const char *key, int64_t value)
+{
+    char text[32];
+    snprintf (text, sizeof text, "%lld", (long long)value);
+    spec_add (out, key, text);
+}
+
+static void spec_part (const Nui__Node__V1__StartRequest *request, struct strbuf *out)
+{
+    const char *walltime =
+        spec_get ((const char *)request->spec.data, request->spec.len, "walltime_us");
+    int64_t us = walltime ? strtoll (walltime, NULL, 10) : 0;
+    spec_add_int (out, "procs", request->procs);
+    spec_add_int (out, "memory_mb", request->memory_mb);
+    spec_add_int (out, "walltime_us", us < INT64_MAX / 2 ? us + PART_LONGER_S * US_PER_S : us);
+    spec_add (out, "stdout", ".tasks-out");
+    spec_add (out, "stderr", ".tasks-err");
+}
+
 static void spec_build (struct node *node, const Nui__Node__V1__StartRequest *request,
                         const char *key, const struct passwd *pw, struct strbuf *out)
 {
     const char *spec = (const char *)request->spec.data, *end = spec + request->spec.len;
     char text[512];
     for (const char *p = spec; p < end; p += strlen (p) + 1)
-        if (spec_key_known (p) && !spec_env_moved (node, p, request->parent, key, out))
+        if (spec_key_known (p) && !(request->part && spec_key_of_whole (p)) &&
+            !spec_env_moved (node, p, request->parent, key, out))
             strbuf_append (out, p, strlen (p) + 1);
-    snprintf (text, sizeof text, "%lu", (unsigned long)pw->pw_uid);
-    spec_add (out, "uid", text);
-    snprintf (text, sizeof text, "%lu", (unsigned long)pw->pw_gid);
-    spec_add (out, "gid", text);
-    snprintf (text, sizeof text, "%u", request->run->incarnation);
-    spec_add (out, "incarnation", text);
+    if (request->part)
+        spec_part (request, out);
+    spec_add_int (out, "uid", (int64_t)pw->pw_uid);
+    spec_add_int (out, "gid", (int64_t)pw->pw_gid);
+    spec_add_int (out, "incarnation", request->run->incarnation);
     if (*node->cgroup) {
         snprintf (text, sizeof text, "%s/%s.%.8s", node->cgroup, key, request->run->mark);
         spec_add (out, "cgroup", text);
@@ -270,6 +301,23 @@ static int spec_check (const Nui__Node__V1__StartRequest *request, struct err *e
         strcmp (mark, request->run->mark) != 0)
         return err_set (err, ERR_INVALID, "the specification is another run's");
     return 0;
+}
+
+/* In the place of the script's: what starts the job's tasks here. */
+static int run_part (struct node *node, const char *in, const struct passwd *pw, struct err *err)
+{
+    char path[JOBDIR_KEY_MAX + 30], program[4096], text[4200];
+    program_path ("nui-tasks", program, sizeof program);
+    int n = snprintf (text, sizeof text, "#!/bin/sh\nexec '%s'\n", program);
+    snprintf (path, sizeof path, "%s/work", in);
+    int work = openat (node->dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    bool ok = work >= 0 && file_write_durable (work, "script", text, (size_t)n, 0700) == 0 &&
+              (geteuid () != 0 ||
+               fchownat (work, "script", pw->pw_uid, pw->pw_gid, AT_SYMLINK_NOFOLLOW) == 0);
+    int error = errno;
+    if (work >= 0)
+        close (work);
+    return ok ? 0 : err_set (err, ERR_IO, "%s: %s", path, strerror (error));
 }
 
 /* In `in`, whole and on disk, and then under its own name. */
@@ -319,7 +367,9 @@ int node_run_start (struct node *node, const Nui__Node__V1__StartRequest *reques
         struct strbuf spec = STRBUF_INIT;
         spec_build (node, request, key, &pw, &spec);
         in_name (key, request->run->mark, in);
-        rc = run_place (node, in, key, &pw, &spec, err);
+        rc = request->part ? run_part (node, in, &pw, err) : 0;
+        if (rc == 0)
+            rc = run_place (node, in, key, &pw, &spec, err);
         strbuf_free (&spec);
     } else if (rc == ERR_EXISTS) {
         rc = 0; /* it came, and could not be taken up */
@@ -371,6 +421,8 @@ int node_runs_open (struct node *node, struct err *err)
         .arg = node,
     };
     node->dir = -1;
+    node->watch = filewatch_create (node->base);
+    config.watch = node->watch;
     int rc = rm_embedded_create (&config, &node->rm, err);
     if (rc == 0)
         rc = jobdir_parent (node->settings->job_dir, &node->job_dir, &node->dir, err);
@@ -392,6 +444,7 @@ void node_runs_close (struct node *node)
     struct node_run *run, *next;
     if (node->rm.ops)
         node->rm.ops->destroy (node->rm.self);
+    filewatch_destroy (node->watch);
     HASH_ITER (hh, node->runs, run, next) {
         HASH_DEL (node->runs, run);
         free (run);

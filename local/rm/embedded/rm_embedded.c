@@ -17,9 +17,12 @@
 #include <uthash.h>
 
 #include "local/rm/embedded/agent.h"
+#include "local/rm/embedded/cgroup_root.h"
 #include "local/rm/embedded/health.h"
 #include "local/rm/embedded/process_use.h"
 #include "local/rm/embedded/run_status.h"
+#include "local/rm/embedded/runfiles.h"
+#include "local/rm/embedded/spread.h"
 #include "local/rm/jobdir.h"
 #include "local/rm/remover.h"
 #include "local/rm/supervise_file.h"
@@ -42,8 +45,11 @@ struct job {
     struct event *check_event; /* runs job_check from the loop */
     bool started_sent;
     bool away;         /* on another host: no supervisor of it is here */
+    bool waits;        /* for its further hosts: it has not begun */
     UT_hash_handle hh; /* by key */
 };
+
+static const char lost_file[] = "lost"; /* why the rest of the job was ended */
 
 struct rm_embedded {
     struct event_base *base;
@@ -116,22 +122,23 @@ static void spec_build (struct rm_embedded *rm, const struct rm_job *job, const 
                         const struct passwd *pw, struct strbuf *b)
 {
     char path[4096], start[JOBDIR_START_MAX];
+    uint32_t procs;
+    int64_t memory_mb;
     jobdir_spec_begin (b, job, pw);
     if (jobdir_start (job, pw, start)) {
         jobdir_spec_add (b, "chdir", start);
         snprintf (path, sizeof path, "%s/%s/work/script", rm->job_dir, key);
         jobdir_spec_add (b, "script", path);
     }
-    if (job->host_count > 0 && agents_have (rm->agents, job->host[0]))
-        jobdir_spec_add (b, "agent", job->host[0]);
     spec_add_int (b, "gid", (int64_t)pw->pw_gid);
     spec_add_int (b, "start_us", job->start);
     spec_add_int (b, "walltime_us", job->walltime);
     spec_add_int (b, "grace_us", rm->kill_grace);
     spec_add_int (b, "output_max_mb", rm->output_max_mb);
-    spec_add_int (b, "procs", job->procs);
-    spec_add_int (b, "memory_mb", job->memory_mb);
-    spec_add_int (b, "pids_max", (int64_t)PIDS_PER_PROC * (job->procs ? job->procs : 1));
+    spread_share (rm->agents, job, &procs, &memory_mb);
+    spec_add_int (b, "procs", procs);
+    spec_add_int (b, "memory_mb", memory_mb);
+    spec_add_int (b, "pids_max", (int64_t)PIDS_PER_PROC * (procs ? procs : 1));
     if (rm->cgroup_root) { /* of another host's, the agent says its own */
         const char *mark = jobdir_or (job->mark, ""); /* another job of that number may live on */
         snprintf (path, sizeof path, "%s/%s%s%.8s", rm->cgroup_root, key, *mark ? "." : "", mark);
@@ -365,8 +372,10 @@ static void job_settle (struct job *job)
 static void job_check (struct job *job)
 {
     struct rm_status status;
+    char *why = NULL;
+    size_t len;
     run_status_read (job->dir, &status);
-    if (!status.ended && !job->away && job->pidfd < 0 && !supervisor_attach (job)) {
+    if (!status.ended && !job->away && !job->waits && job->pidfd < 0 && !supervisor_attach (job)) {
         run_status_read (job->dir, &status); /* it may have ended between the two looks */
         if (!status.ended) {
             job_settle (job);
@@ -386,6 +395,11 @@ static void job_check (struct job *job)
     }
     if (!status.ended)
         return;
+    if (status.end == RM_END_CANCELLED && (why = file_read_all (job->dir, lost_file, &len))) {
+        status.end = RM_END_NODE_FAILURE;
+        text_printf (status.text, sizeof status.text, "%s", why);
+    }
+    free (why);
     log_event (job->owner->log, LOG_LEVEL_INFO, "rm", "job_ended", "job=%s how=%s exit_code=%d",
                job->key, rm_end_name (status.end), status.exit_code);
     char job_id[JOBDIR_KEY_MAX];
@@ -395,6 +409,7 @@ static void job_check (struct job *job)
                              .status = &status};
     struct rm_embedded *rm = job->owner;
     memcpy (job_id, job->job_id, sizeof job_id);
+    agents_parts_end (rm->agents, job_id, job->incarnation);
     job_destroy (job); /* first: the callback may start the next incarnation */
     rm->on_event (rm->arg, &event);
 }
@@ -451,27 +466,118 @@ static int job_track (struct rm_embedded *rm, const char *job_id, uint32_t incar
     return 0;
 }
 
-/* Whether it is another host's, by what its directory says: then that one begins it, or goes on with it (again). Where the
- * node is no longer another host, what became of the job is not known. */
-static bool job_away (struct job *job, const char *mark, bool again)
+/* Its end, for good, by our own word. */
+static void job_end (struct job *job, enum rm_end how, const char *text)
+{
+    struct rm_status end = {.ended = true,
+                            .end = how,
+                            .exit_code = how == RM_END_CANCELLED      ? 0
+                                         : how == RM_END_START_FAILED ? 127
+                                                                      : 255,
+                            .end_at = clock_now_us ()};
+    text_printf (end.text, sizeof end.text, "%s", text);
+    if (run_status_write (job->dir, &end) != 0)
+        log_event (job->owner->log, LOG_LEVEL_ERROR, "rm", "status_not_written", "job=%s error=%d",
+                   job->key, errno);
+}
+
+struct part_start {
+    struct job *job;
+    const char *mark;
+    uint32_t count;
+    struct err err;
+};
+
+static int on_part (void *arg, const struct agents_part *part)
+{
+    struct part_start *start = arg;
+    struct job *job = start->job;
+    start->count++;
+    return agents_part_run (job->owner->agents, job->job_id, job->incarnation, start->mark, part,
+                            &start->err);
+}
+
+/* Whether it is another host's, by what its directory says: then that one begins it, or goes on with it (again); or waits for
+ * its further hosts (on_ready). Where a node is no longer another host, what became of the job is not known. */
+static bool job_elsewhere (struct job *job, const char *mark, bool again)
 {
     struct rm_embedded *rm = job->owner;
-    struct err err = {0};
+    struct part_start start = {.job = job, .mark = mark};
     size_t len = 0;
     char *spec = file_read_all (job->dir, "spec", &len);
     const char *node = spec ? spec_get (spec, len, "agent") : NULL;
+    bool over = file_exists (job->dir, "status"),
+         begun = file_exists (job->dir, "launched") || file_exists (job->dir, "handed");
+    int rc = spec && !over ? spread_parts_each (spec, len, on_part, &start) : 0;
     job->away = node != NULL;
-    if (node && !file_exists (job->dir, "status") &&
-        agents_run (rm->agents, job->job_id, job->incarnation, mark, node, again, &err) != 0) {
-        struct rm_status end = {
-            .ended = true, .end = RM_END_NODE_FAILURE, .exit_code = 255, .end_at = clock_now_us ()};
-        text_printf (end.text, sizeof end.text, "%s", err.text);
-        if (run_status_write (job->dir, &end) != 0)
-            log_event (rm->log, LOG_LEVEL_ERROR, "rm", "status_not_written", "job=%s error=%d",
-                       job->key, errno);
-    }
+    job->waits = rc == 0 && start.count > 0 && !over && !begun;
+    if (rc == 0 && node && !over && !job->waits)
+        rc = agents_run (rm->agents, job->job_id, job->incarnation, mark, node, again, &start.err);
+    if (rc != 0)
+        job_end (job, RM_END_NODE_FAILURE, start.err.text);
     free (spec);
-    return job->away;
+    return job->away || job->waits || rc != 0;
+}
+
+/* Where its further hosts are, for `nui run`. */
+static int tasks_write (struct job *job, struct err *err)
+{
+    struct strbuf text = STRBUF_INIT;
+    struct stat st;
+    struct runfile file = {.path = (char *)".tasks", .mode = 0600};
+    int work = openat (job->dir, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    agents_parts_list (job->owner->agents, job->job_id, job->incarnation, &text);
+    int rc =
+        work >= 0 && fstat (work, &st) == 0
+            ? runfiles_write (work, &file, 0, strbuf_text (&text), text.len, st.st_uid, st.st_gid,
+                              err)
+            : err_set (err, ERR_IO, "working directory of job %s: %s", job->key, strerror (errno));
+    strbuf_free (&text);
+    if (work >= 0)
+        close (work);
+    return rc;
+}
+
+static void on_ready (void *arg, const char *job_id, uint32_t incarnation)
+{
+    struct job *job = job_find (arg, job_id, incarnation);
+    struct err err = {0};
+    size_t len = 0;
+    if (!job || !job->waits || file_exists (job->dir, "status"))
+        return;
+    job->waits = false;
+    char *spec = file_read_all (job->dir, "spec", &len);
+    const char *node = spec ? spec_get (spec, len, "agent") : NULL,
+               *mark = spec ? spec_get (spec, len, "mark") : NULL;
+    int rc = tasks_write (job, &err);
+    if (rc == 0)
+        rc = node ? agents_run (job->owner->agents, job_id, incarnation, mark, node, true, &err)
+             : supervisor_attach (job) ? 0
+                                       : supervisor_spawn (job, &err);
+    if (rc != 0)
+        job_end (job, RM_END_START_FAILED, err.text);
+    free (spec);
+}
+
+static int embedded_cancel (void *self, const char *job_id, uint32_t incarnation, struct err *err);
+
+static void on_lost (void *arg, const char *job_id, uint32_t incarnation, const char *why)
+{
+    struct job *job = job_find (arg, job_id, incarnation);
+    struct err err = {0};
+    if (!job || file_exists (job->dir, "status"))
+        return;
+    log_event (job->owner->log, LOG_LEVEL_WARN, "rm", "part_lost", "job=%s reason=\"%s\"", job->key,
+               why);
+    if (job->waits) {
+        job->waits = false;
+        job_end (job, RM_END_START_FAILED, why);
+        return;
+    }
+    if (file_write_durable (job->dir, lost_file, why, strlen (why), 0600) != 0 ||
+        embedded_cancel (arg, job_id, incarnation, &err) != 0)
+        log_event (job->owner->log, LOG_LEVEL_ERROR, "rm", "rest_not_ended", "job=%s error=\"%s\"",
+                   job->key, err.text);
 }
 
 /* --- operations --------------------------------------------------------------------------- */
@@ -490,7 +596,7 @@ static int embedded_adopt (void *self, const char *job_id, uint32_t incarnation,
         return rc;
     /* Never launched and nobody about to: the daemon died between making the directory and
      * spawning. The supervisor's own claim makes a second one harmless. */
-    if (job_away (job, mark, true))
+    if (job_elsewhere (job, mark, true))
         rc = 0;
     else if (!supervisor_attach (job) && !file_exists (job->dir, "launched")) {
         rc = supervisor_spawn (job, err);
@@ -503,41 +609,28 @@ static int embedded_adopt (void *self, const char *job_id, uint32_t incarnation,
     return 0;
 }
 
-/* A job's script starts its tasks itself, where it runs: on another host nothing would. */
-static int one_host_check (const struct rm_embedded *rm, const struct rm_job *job, struct err *err)
+static int embedded_start_on (struct rm_embedded *rm, const struct rm_job *spec, struct err *err)
 {
-    for (uint32_t i = 1; i < job->host_count; i++)
-        if (agents_have (rm->agents, job->host[i]) || agents_have (rm->agents, job->host[0]))
-            return err_set (err, ERR_INVALID,
-                            "%s and %s are two hosts: without a resource manager a job has one",
-                            job->host[0], job->host[i]);
-    return 0;
-}
-
-static int embedded_start (void *self, const struct rm_job *spec, struct err *err)
-{
-    struct rm_embedded *rm = self;
     struct passwd pw;
     char buf[4096], key[JOBDIR_KEY_MAX];
     struct job *job;
     int rc = jobdir_check (spec, &pw, buf, sizeof buf, key, err);
     if (rc == 0)
-        rc = one_host_check (rm, spec, err);
-    if (rc != 0)
-        return rc;
-    rc = jobdir_make_way (rm->dir, spec, key, rm->log, err);
+        rc = jobdir_make_way (rm->dir, spec, key, rm->log, err);
     if (rc != 0)
         return rc;
     struct strbuf text = STRBUF_INIT;
     spec_build (rm, spec, key, &pw, &text);
-    rc = jobdir_make (rm->dir, spec, key, &pw, strbuf_text (&text), text.len, err);
+    rc = spread_spec (rm->agents, spec, rm->job_dir, key, &text, err);
+    if (rc == 0)
+        rc = jobdir_make (rm->dir, spec, key, &pw, strbuf_text (&text), text.len, err);
     strbuf_free (&text);
     if (rc == 0)
         rc = job_track (rm, spec->job_id, spec->incarnation, spec->mark, &job, err);
     if (rc != 0)
         return rc;
     struct err spawn_err = {0};
-    if (!job_away (job, spec->mark, false) && supervisor_spawn (job, &spawn_err) != 0) {
+    if (!job_elsewhere (job, spec->mark, false) && supervisor_spawn (job, &spawn_err) != 0) {
         /* The directory is there for good: the failure is this incarnation's end. */
         log_event (rm->log, LOG_LEVEL_ERROR, "rm", "spawn_failed", "job=%s error=\"%s\"", key,
                    spawn_err.text);
@@ -549,12 +642,32 @@ static int embedded_start (void *self, const struct rm_job *spec, struct err *er
     return 0;
 }
 
+static int embedded_start (void *self, const struct rm_job *spec, struct err *err)
+{
+    struct rm_embedded *rm = self;
+    struct rm_job job = *spec;
+    struct spread spread;
+    spread_order (rm->agents, spec, &spread);
+    job.host = spread.host;
+    job.host_tasks = spread.tasks;
+    int rc = embedded_start_on (rm, &job, err);
+    spread_free (&spread);
+    return rc;
+}
+
 static int signal_supervisor (struct rm_embedded *rm, const char *job_id, uint32_t incarnation,
                               int signo, int value, struct err *err)
 {
     struct job *job = job_find (rm, job_id, incarnation);
     if (!job)
         return err_set (err, ERR_NOT_FOUND, "job %s does not run here", job_id);
+    if (job->waits && signo == SIGTERM) {
+        job->waits = false;
+        job_end (job, RM_END_CANCELLED, "cancelled before it began");
+        return 0;
+    }
+    if (signo != SIGTERM && !job->away)
+        agents_parts_stop (rm->agents, job_id, incarnation, value);
     if (job->away)
         return agents_act (rm->agents, job_id, incarnation,
                            signo == SIGTERM   ? AGENTS_CANCEL
@@ -731,92 +844,6 @@ static void embedded_destroy (void *self)
     free (rm);
 }
 
-/* --- cgroups ------------------------------------------------------------------------------ */
-
-static const char own_subgroup[] = "/nui-daemon";
-
-/* Where cgroup v2 is mounted and where in it this process is; false when there is none. */
-static bool cgroup_self (char *out, size_t cap)
-{
-    char mount[1024] = "", line[4096];
-    FILE *f = fopen ("/proc/self/mounts", "re");
-    while (f && fgets (line, sizeof line, f)) {
-        char where[1024], type[64];
-        if (sscanf (line, "%*s %1023s %63s", where, type) == 2 && strcmp (type, "cgroup2") == 0)
-            snprintf (mount, sizeof mount, "%s", where);
-    }
-    if (f)
-        fclose (f);
-    f = *mount ? fopen ("/proc/self/cgroup", "re") : NULL;
-    bool found = false;
-    while (f && fgets (line, sizeof line, f))
-        if (strncmp (line, "0::/", 4) == 0) {
-            line[strcspn (line, "\n")] = 0;
-            const char *own_path = strcmp (line + 3, "/") == 0 ? "" : line + 3;
-            int n = snprintf (out, cap, "%s%s", mount, own_path);
-            found = n > 0 && (size_t)n < cap;
-        }
-    if (f)
-        fclose (f);
-    /* The sub-group that our unit puts us in (DelegateSubgroup): jobs get theirs beside it. */
-    size_t len = found ? strlen (out) : 0, tail = strlen (own_subgroup);
-    if (len > tail && strcmp (out + len - tail, own_subgroup) == 0)
-        out[len - tail] = 0;
-    return found;
-}
-
-/* Which limits of jobs are kept by what; have: the controllers that jobs' groups get, "" none. */
-static void limits_tell (struct rm_embedded *rm, const char *have)
-{
-    const char *by[] = {"rlimit", "cgroup"};
-    log_event (
-        rm->log, LOG_LEVEL_INFO, "rm", "limits", "memory=%s processes=%s processors=%s%s",
-        by[strstr (have, "memory") != NULL], by[strstr (have, "pids") != NULL],
-        strstr (have, "cpu") ? "cgroup" : "rlimit_time",
-        strstr (have, "memory") && strstr (have, "pids") && strstr (have, "cpu")
-            ? ""
-            : " text=\"an rlimit is for each process by itself, of processes for all of an account\"");
-}
-
-/* A subtree for the jobs; with limits where the controllers are given to us, else for killing only. */
-static void cgroup_setup (struct rm_embedded *rm, const char *name)
-{
-    char root[2048], path[3072], text[512] = "";
-    if (!cgroup_self (root, sizeof root)) {
-        log_event (rm->log, LOG_LEVEL_WARN, "rm", "no_cgroup",
-                   "reason=\"no cgroup v2 is mounted\"");
-        limits_tell (rm, "");
-        return;
-    }
-    snprintf (path, sizeof path, "%s/%s", root, name);
-    if (mkdir (path, 0755) != 0 && errno != EEXIST) {
-        log_event (rm->log, LOG_LEVEL_WARN, "rm", "no_cgroup", "path=%s reason=\"%s\"", path,
-                   strerror (errno));
-        limits_tell (rm, "");
-        return;
-    }
-    rm->cgroup_root = strdup (path);
-    size_t len = 0;
-    const char *on = "+cpu +memory +pids";
-    for (int level = 0; level < 2; level++) {
-        snprintf (path, sizeof path, "%s/cgroup.subtree_control", level ? rm->cgroup_root : root);
-        int fd = open (path, O_WRONLY | O_CLOEXEC);
-        if (fd >= 0) {
-            if (write (fd, on, strlen (on)) < 0)
-                text_printf (text, sizeof text, "%s", strerror (errno));
-            close (fd);
-        }
-    }
-    snprintf (path, sizeof path, "%s/cgroup.subtree_control", rm->cgroup_root);
-    char *have = file_read_all (AT_FDCWD, path, &len);
-    limits_tell (rm, have ? have : "");
-    if (!have || !strstr (have, "memory"))
-        log_event (rm->log, LOG_LEVEL_WARN, "rm", "cgroup_without_limits",
-                   "path=%s reason=\"%s: groups serve for killing only\"", rm->cgroup_root,
-                   *text ? text : "no controllers");
-    free (have);
-}
-
 const char *rm_embedded_cgroup (const struct rm *rm)
 {
     const struct rm_embedded *self = rm->self;
@@ -871,9 +898,10 @@ int rm_embedded_create (const struct rm_embedded_config *config, struct rm *out,
     if (rc != 0)
         goto fail;
     if (config->cgroups)
-        cgroup_setup (rm, config->cgroup_name ? config->cgroup_name : "nui-local");
+        rm->cgroup_root =
+            cgroup_root_open (rm->log, config->cgroup_name ? config->cgroup_name : "nui-local");
     else
-        limits_tell (rm, "");
+        cgroup_limits_tell (rm->log, "");
     struct agents_config agents = {.base = rm->base,
                                    .log = rm->log,
                                    .id = config->id,
@@ -883,6 +911,8 @@ int rm_embedded_create (const struct rm_embedded_config *config, struct rm *out,
                                    .agent = config->agent,
                                    .count = config->agent_count,
                                    .on_nodes = on_nodes,
+                                   .on_ready = on_ready,
+                                   .on_lost = on_lost,
                                    .arg = rm};
     rc = agents_create (&agents, &rm->agents, err);
     if (rc != 0)
