@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "local/conf/priorityf.h"
 #include "proto/base/hostlist.h"
 #include "proto/base/text.h"
 
@@ -90,7 +91,17 @@ TEXT (set_address, address)
 TEXT (set_agent, agent)
 TEXT (set_gres, gres)
 TEXT (set_classes, classes)
-TEXT (set_priorityf, priorityf)
+
+static int set_priorityf (void *target, const struct conf_value *value, struct err *err)
+{
+    struct node_priority weights;
+    int rc = priorityf_parse (value->text, &weights, err);
+    if (rc)
+        return rc;
+    free (node_of (target)->priorityf);
+    node_of (target)->priorityf = strdup (value->text);
+    return 0;
+}
 
 static int set_partition (void *target, const struct conf_value *value, struct err *err)
 {

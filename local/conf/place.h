@@ -63,7 +63,4 @@ const char *place_gres_name (const struct place *place, uint32_t column);
 /* "a:2,b" one after the other: false at the end. count_out is -1 where none is said. */
 bool place_item (const char **at, char name[64], int64_t *count_out, struct err *err, int *rc_out);
 
-/* "SPEED - 10*USAGE + .5*AMEM": weights by term. */
-int priorityf_parse (const char *text, struct node_priority *out, struct err *err);
-
 #endif

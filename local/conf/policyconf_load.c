@@ -5,15 +5,20 @@
 #include "local/conf/settings_i.h"
 #include "proto/rpc/daemon.h"
 
-/* A file of Maui's own: it says where Maui's server is, which none of ours does, or it is said to be one. */
+/* A file of Maui's own: it says where Maui's server, or a resource manager, is as none of ours does, or it is said to be one. */
 static bool is_mauis (const struct conf *conf)
 {
+    static const char *const theirs[] = {"SERVERHOST", "SERVERNAME", "SERVERPORT", "RMTYPE",
+                                         "ADMINHOST"};
     bool said = false;
     const struct conf_entry *e = conf_entry_last (conf, "MAUIFILE", NULL, NULL);
     if (e && bool_parse (e->value, &said, NULL) == 0)
         return said;
-    return conf_has (conf, "SERVERHOST") || conf_has (conf, "SERVERNAME") ||
-           conf_has (conf, "SERVERPORT");
+    for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++)
+        if (conf_has (conf, theirs[i]))
+            return true;
+    return conf_entry_last (conf, "SCHEDCFG", NULL, "SERVER=") ||
+           conf_entry_last (conf, "RMCFG", NULL, "TYPE=PBS");
 }
 
 int policy_conf_load (const char *path, struct cred_names *names, struct policy **policy_out,

@@ -98,6 +98,7 @@ class Check(SiteCase):
             self.assertEqual(done.returncode, 0, f"{file.name}: {done.stderr}")
             tried += 1
         self.assertGreater(tried, 25)
+        self.assertGreater(self.simulated(), 35)
         file = self.state / "strict.cfg"
         for line, code in (("MAUIFILE FALSE\nFSDETPH 3", 1), ("MAUIFILE TRUE\nFSDETPH 3", 0), ("MAUIFILE MAYBE", 1),
                            ("MAUIFILE TRUE\nUSERCFG[a] MAXJOB=many", 1)):
@@ -105,6 +106,19 @@ class Check(SiteCase):
             done = subprocess.run([self.site("any").programs["nui-local"], "--config", file, "--check"], capture_output=True,
                                   text=True, timeout=60)
             self.assertEqual(done.returncode, code, f"{line}: {done.stderr}")
+
+    def simulated(self):
+        """How many of them nui sim takes as its policy. Of eight nodes without names it can say only that others are wanted."""
+        files = [f for f in sorted((ROOT / "tests" / "data" / "maui").glob("*.cfg")) if not f.name.startswith("refused-")]
+        for file in files:
+            copy = self.state / "simulated.cfg"
+            copy.write_text("MAUIFILE TRUE\n" + file.read_text(encoding="latin-1"), encoding="latin-1")
+            done = subprocess.run([self.site("any").programs["nui"], "sim", "-c", copy, "-w", "model:lublin:5", "-N", "8"],
+                                  capture_output=True, text=True, timeout=60)
+            said = done.stderr.splitlines()[-1] if done.returncode else "no node"
+            self.assertRegex(said, r"no node|node set|: a speed:", file.name)
+            self.assertNotRegex(said, r"line \d+", file.name)
+        return len(files)
 
     def test_maui_names(self):
         """Every parameter of Maui's is known: it works, or is told with what there is in its place; each is in a man page."""

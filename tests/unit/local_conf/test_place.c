@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "local/conf/place.h"
+#include "local/conf/priorityf.h"
 #include "local/conf/policyconf.h"
 #include "local/conf/topology.h"
 
