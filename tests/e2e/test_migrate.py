@@ -7,7 +7,8 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from fixture import ROOT, become, layout, main
+from fixture import ROOT, GridCase, become, layout, main
+from grid.base import free_ports
 from onesite import Process, SiteCase, wait_for
 from test_simulation import BEGIN, TRACE_NODES, trace_job
 
@@ -44,10 +45,13 @@ def plain(text):
     return [line.replace("\\-", "-") for line in text.splitlines()]
 
 
-def blocks(page):
-    """The page's displays, each a list of lines."""
+ALONE, TOGETHER = PAGE.read_text().split(".SH SEVERAL CLUSTERS")  # of one cluster, of several
+
+
+def blocks(text):
+    """Its displays, each a list of lines."""
     found, at = [], None
-    for line in plain(page.read_text()):
+    for line in plain(text):
         if line == ".nf":
             at = []
         elif line == ".fi":
@@ -101,8 +105,8 @@ class HeadNode(SiteCase):
 @unittest.skipIf(os.geteuid() != 0, "needs to be root: a user's job runs as that user")
 class Guide(HeadNode):
     def test_guide(self):
-        typed = [line for block in blocks(PAGE) for line in block if line[:2] in ("$ ", "% ")]
-        site = next(block for block in blocks(PAGE) if block[0].startswith("MAUIFILE"))
+        typed = [line for block in blocks(ALONE) for line in block if line[:2] in ("$ ", "% ")]
+        site = next(block for block in blocks(ALONE) if block[0].startswith("MAUIFILE"))
         (self.work / "site.cfg").write_text("\n".join(site).replace("/var/lib/nui/local", f"{self.work}/state")
                                             .replace("/run/nui-local/sock", f"{self.work}/sock")
                                             .replace("/var/lib/nui/jobs", f"{self.work}/jobs") + "\n")
@@ -146,6 +150,93 @@ class Guide(HeadNode):
         text = "\n".join(plain(PAGE.read_text()))
         for name in re.findall(r"^\.BR (nui-[a-z]+) \((?:1|8)\)", text, re.M):
             self.assertEqual(len(list(ROOT.glob(f"*/man/{name}.[18]"))), 1, name)
+
+
+@unittest.skipIf(os.geteuid() != 0, "needs to be root: a user's job runs as that user")
+class Joins(GridCase):
+    """SEVERAL CLUSTERS of the page: a cluster by itself with a file of Maui's becomes a site of a grid that is at work."""
+    sites = {"alpha": (1, 2)}
+
+    def shell(self, line, account=None):
+        if line.endswith("&"):
+            self.daemon = Process("delta", self.place / "process", self.place / "stderr")
+            self.daemon.start([self.grid.programs["nui-local"], *line[:-1].split()[1:]], cwd=self.place)
+            wait_for("delta to answer", lambda: self.daemon.died() or self.say("schedctl").returncode == 0, 60)
+            self.assertFalse(self.daemon.died(), (self.place / "stderr").read_text())
+            return ""
+        done = self.say(line, account)
+        self.assertEqual(done.returncode, 0, f"$ {line}\n{done.stdout}{done.stderr}")
+        if line == "schedctl -k":
+            wait_for("delta to end", self.daemon.died, 60)
+        return done.stdout
+
+    def say(self, line, account=None):
+        words = line.split()
+        program = self.grid.programs["nui-local"] if words[0] == "nui-local" else self.grid.programs["nui"]
+        return subprocess.run([*become(account), program, *(words[1:] if words[0] == "nui-local" else words)], cwd=self.place, text=True,
+                              env={**os.environ, "NUI_CONFIG": str(self.place / "nui.cfg"), "TZ": "UTC"},
+                              capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
+
+    def test_a_site_joins(self):
+        lay, meta = self.grid.layout, self.grid.daemons["meta"]
+        self.place = lay.state / "delta"
+        self.place.mkdir(mode=0o711)
+        (self.place / "state").mkdir()
+        (self.place / "jobs").mkdir()
+        own = next(block for block in blocks(ALONE) if block[0].startswith("MAUIFILE"))
+        lines, typed, users = blocks(TOGETHER)
+        site = "\n".join(own).replace("/var/lib/nui/local", f"{self.place}/state").replace(
+            "/run/nui-local/sock", f"{self.place}/sock").replace("/var/lib/nui/jobs", f"{self.place}/jobs")
+        maui = "".join(line for line in MAUI.splitlines(True) if not line.startswith("RMCFG"))
+        file = self.place / "nui-local.cfg"
+        (self.place / "nui.cfg").write_text(f"SITECFG[delta] SOCKET={self.place}/sock\n")
+        # by itself, with a job in its queue
+        file.write_text(f"SITENAME delta\n{site}\n{maui}")
+        script = self.place / "job.sh"
+        script.write_text("#!/bin/sh\nexit 0\n")
+        script.chmod(0o755)
+        self.shell("nui-local --config nui-local.cfg &")
+        try:
+            waits = self.shell(f"msub --hold --tasks 1 -t 5:00 {script}", layout.account_of("alice")).strip()
+            # the grid's side
+            port = free_ports(1)[0]
+            done = subprocess.run([self.grid.programs["nui-ca"], "issue", lay.ca, "site", "delta", "--out", self.place / "delta"],
+                                  capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with lay.config("meta").open("a") as more:
+                more.write(f"SITECFG[delta] SERVER=127.0.0.1:{port}\n")
+            meta.kill()
+            meta.start()
+            self.nui(layout.OPERATOR, "rate", "set", "delta", "1")
+            with lay.config("alice").open("a") as more:
+                more.write(f"SITECFG[delta] SERVER=127.0.0.1:{port}\n")
+            bank, at = (re.search(rf"(?m)^{key} +(\S+)", lay.config("alpha").read_text())[1] for key in ("BANK", "META"))
+            joined = "\n".join(lines)
+            for old, new in (("GRID            example", f"GRID {layout.GRID}"), ("0.0.0.0:7712", f"127.0.0.1:{port}"),
+                             ("CA              ca.pem", f"CA {lay.ca}/ca.pem"), ("crl.pem", f"{lay.ca}/crl.pem"),
+                             ("meta.example.org:7710", at), ("bank.example.org:7711", bank),
+                             ("GRIDMAP         gridmap", f"GRIDMAP {lay.etc}/gridmap"), ("SITENAME        delta", "SITENAME delta")):
+                self.assertIn(old, joined)
+                joined = joined.replace(old, new)
+            file.write_text(f"{joined}\n{site}\n{maui}")
+            said = {line[2:]: self.shell(line[2:]) for line in typed}
+            self.assertIn("nui-local.cfg is good", said["nui-local --check --config nui-local.cfg"])
+            self.assertIn("META[", said["diagnose -G"])
+            self.assertIn(waits, self.shell("showq"), "its queue is as it was")
+            wait_for("the grid to know it", lambda: "delta" in self.nui("alice", "sites").stdout, 60, lay.log)
+            for line in users[1:]:
+                words = line[2:].replace("job.sh", str(script)).split()
+                ident = self.nui("alice", *words[1:], "-A", "phys").stdout.split()[-1]
+                wait_for(f"{ident} to end", lambda: self.ended(ident), 60, lay.log)
+            self.assertIn("MAXJOB=8", self.shell("diagnose -u"))
+        finally:
+            self.daemon.stop()
+
+    def ended(self, ident):
+        if ident.startswith("delta."):
+            return "State: Completed" in self.say(f"checkjob {ident}").stdout
+        status = self.status("alice", ident)
+        return status and status["state"] == "Completed"
 
 
 @unittest.skipUnless(os.environ.get("NUI_SHARED"), "the chapter is not here (NUI_SHARED)")
