@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "local/cli/local_cli.h"
+#include "proto/base/clock.h"
 #include "proto/cli/costbound.h"
 #include "proto/cli/inputs.h"
 #include "proto/cli/joboptions.h"
@@ -78,6 +79,9 @@ static const struct cli_option msub_options[] = {
      "taken there when it completed; always: or failed", offsetof (struct job_options, stage_out)},
     {"file", 0, CLI_OPT_STRING, "JOB.json", "the same as JSON",
      offsetof (struct job_options, file)},
+    {"no-fallback", 0, CLI_OPT_FLAG, NULL,
+     "not signed for the site's fallback account (AMCFG) as well",
+     offsetof (struct job_options, no_fallback)},
     {"hold", 'h', CLI_OPT_FLAG, NULL, "with a user hold: releasehold -u lets it start",
      offsetof (struct job_options, hold)},
     SITE_OPTION (struct job_options),
@@ -178,20 +182,61 @@ static int envelope_make (struct cli_context *ctx, Nui__Common__V1__Job *job, st
                   : job_unsigned ("msub", job, arena, out);
 }
 
+static int submission_ask (struct cli_context *ctx, const struct job_options *options,
+                           Nui__Common__V1__Envelope *envelope,
+                           Nui__Local__V1__SubmitJobReply **reply)
+{
+    Nui__Local__V1__SubmitJobRequest request = NUI__LOCAL__V1__SUBMIT_JOB_REQUEST__INIT;
+    struct err err = {0};
+    request.envelope = envelope;
+    return site_admin (ctx, options->site, "SubmitJob", &request, true, reply, &err) < 0
+               ? cli_fail ("msub", &err)
+               : CLI_OK;
+}
+
+/* The site has a fallback account: the same job, signed for that too, follows. */
+static int fallback_send (struct cli_context *ctx, const struct job_options *options,
+                          Nui__Common__V1__Envelope *envelope, Nui__Common__V1__Job *job,
+                          const char *account, struct arena *arena)
+{
+    Nui__Common__V1__Envelope *second = NULL;
+    Nui__Local__V1__SubmitJobReply *reply = NULL;
+    Nui__Common__V1__Job other = *job;
+    struct uuid *uuid = arena_new (arena, struct uuid);
+    uuid_make (uuid);
+    other.account = arena_strdup (arena, account);
+    other.uuid.data = uuid->b;
+    int code = job_sign (ctx, "msub", &other, arena, &second);
+    if (code != CLI_OK)
+        return code;
+    envelope->fallback.len = nui__common__v1__envelope__get_packed_size (second);
+    envelope->fallback.data = malloc (envelope->fallback.len + 1);
+    if (envelope->fallback.data)
+        nui__common__v1__envelope__pack (second, envelope->fallback.data);
+    envelope_free (second);
+    fprintf (
+        stderr,
+        "nui msub: signed for account %s too, which pays where %s cannot (--no-fallback: not)\n",
+        account, *job->account ? job->account : "yours");
+    code = submission_ask (ctx, options, envelope, &reply);
+    nui__local__v1__submit_job_reply__free_unpacked (reply, NULL);
+    return code;
+}
+
 static int submission_send (struct cli_context *ctx, const struct job_options *options,
-                            Nui__Common__V1__Envelope *envelope)
+                            Nui__Common__V1__Envelope *envelope, Nui__Common__V1__Job *job,
+                            struct arena *arena)
 {
     static const struct table_column columns[] = {
         {"job_id", "JobName", TABLE_TEXT, 0},
         {"start_estimate", "StartEstimate", TABLE_TIME, 0},
     };
-    Nui__Local__V1__SubmitJobRequest request = NUI__LOCAL__V1__SUBMIT_JOB_REQUEST__INIT;
     Nui__Local__V1__SubmitJobReply *reply = NULL;
-    struct err err = {0};
-    int code = CLI_OK;
-    request.envelope = envelope;
-    if (site_admin (ctx, options->site, "SubmitJob", &request, true, &reply, &err) < 0)
-        return cli_fail ("msub", &err);
+    int code = submission_ask (ctx, options, envelope, &reply);
+    if (code != CLI_OK)
+        return code;
+    if (*reply->fallback_account && !options->no_fallback)
+        code = fallback_send (ctx, options, envelope, job, reply->fallback_account, arena);
     if (cli_format (ctx) == CLI_TABLE) {
         printf ("%s\n", reply->job_id);
     } else {
@@ -199,7 +244,7 @@ static int submission_send (struct cli_context *ctx, const struct job_options *o
         table_text (t, reply->job_id);
         cell_moment (t, reply->start_estimate_us);
         table_end_row (t);
-        code = table_print (t, ctx);
+        code = worse (code, table_print (t, ctx));
         table_destroy (t);
     }
     nui__local__v1__submit_job_reply__free_unpacked (reply, NULL);
@@ -233,10 +278,10 @@ static int submissions (struct cli_context *ctx, const struct job_options *optio
     for (uint32_t i = 0; i < (array->count ? array->count : 1) && code == CLI_OK; i++) {
         Nui__Common__V1__Envelope *envelope = NULL;
         bool owned = false;
-        code =
-            envelope_make (ctx, jobarray_element (array, i, arena, job), arena, &envelope, &owned);
+        Nui__Common__V1__Job *one = jobarray_element (array, i, arena, job);
+        code = envelope_make (ctx, one, arena, &envelope, &owned);
         if (code == CLI_OK)
-            code = submission_send (ctx, options, envelope);
+            code = submission_send (ctx, options, envelope, one, arena);
         if (owned)
             envelope_free (envelope);
     }

@@ -215,7 +215,7 @@ const struct conf_param policy_known_params[] = {
     TOLD ("JOBMAXNODECOUNT", "CLASSCFG[DEFAULT] MAX.NODE says it"),
     TOLD ("RSVPROFILE", "setres takes what a reservation is from its options, SRCFG[x] from its attributes"),
     TOLD ("ACCOUNTINGINTERFACEURL", for_mailprogram), TOLD ("IDCFG", "who is who is said by USERCFG, GROUPCFG and the bank"),
-    TOLD ("FALLBACKACCOUNT", "accounts have their fallbacks at the bank, also one site's own (nui account)"),
+    TOLD ("FALLBACKACCOUNT", "AMCFG[x] FALLBACKACCOUNT says it"),
     TOLD ("JOBFAILUREACTION", "AMCFG[x] JFACTION says what becomes of a job that the bank does not take"),
     {0},
 };

@@ -44,6 +44,7 @@ struct settings_am {
     duration_us flush;   /* FLUSHINTERVAL: running jobs are charged so often; TIME_US_MAX: never */
     duration_us anchors; /* ANCHORINTERVAL: a block of the bank's history is kept so often */
     int node_failure;    /* enum am_node_failure: NODEFAILURE */
+    char fallback[64];   /* FALLBACKACCOUNT; "": none */
     char machine[64];    /* MACHINE; "PARTITION": the one where a job runs; "": none */
 };
 /* What is done with a job while the bank is away. */

@@ -23,6 +23,15 @@ static int set_machine (void *target, const struct conf_value *value, struct err
     return 0;
 }
 
+static int set_fallback (void *target, const struct conf_value *value, struct err *err)
+{
+    struct settings_am *am = target;
+    if (name_check ("account", value->text, err) < 0)
+        return err->code;
+    snprintf (am->fallback, sizeof am->fallback, "%s", value->text);
+    return 0;
+}
+
 const struct conf_param settings_am_attrs[] = {
     {.name = "JFACTION", .type = CONF_WORD, .offset = AT (action), .words = actions},
     {.name = "DEFERJOBONFAILURE", .type = CONF_BOOL, .offset = AT (defer)},
@@ -43,6 +52,7 @@ const struct conf_param settings_am_attrs[] = {
      .min = US_PER_S,
      .max = 30 * 24 * 3600 * US_PER_S},
     {.name = "NODEFAILURE", .type = CONF_WORD, .offset = AT (node_failure), .words = failures},
+    {.name = "FALLBACKACCOUNT", .type = CONF_CALL, .set = set_fallback},
     {.name = "MACHINE", .type = CONF_CALL, .set = set_machine},
     CONF_TOLD ("TYPE", elsewhere),
     CONF_TOLD ("SERVER", elsewhere),
@@ -57,8 +67,6 @@ const struct conf_param settings_am_attrs[] = {
     CONF_TOLD ("CHARGERATE", elsewhere),
     CONF_TOLD ("APPENDMACHINENAME",
                "an account is the same on all sites; the bank knows which site charges"),
-    CONF_TOLD ("FALLBACKACCOUNT",
-               "accounts have their fallbacks at the bank, also one site's own (nui account)"),
     {.name = NULL},
 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "local/svc/job.h"
+#include "local/svc/job/fallback.h"
 #include "local/svc/job/jobspec.h"
 #include "local/svc/job/life.h"
 #include "local/svc/resv/resv.h"
@@ -71,8 +72,9 @@ int svc_job_signed (struct svc *svc, uint64_t number, const Nui__Common__V1__Env
         return rc;
     Nui__Common__V1__Envelope *kept = nui__common__v1__envelope__unpack (NULL, len, bytes);
     free (bytes);
-    *same_out = kept && kept->body.len == envelope->body.len &&
-                memcmp (kept->body.data, envelope->body.data, kept->body.len) == 0;
+    *same_out = kept && ((kept->body.len == envelope->body.len &&
+                          memcmp (kept->body.data, envelope->body.data, kept->body.len) == 0) ||
+                         fallback_is (kept, envelope));
     nui__common__v1__envelope__free_unpacked (kept, NULL);
     return 0;
 }

@@ -77,7 +77,7 @@ struct job_options {
     const char *save;       /* submit only: --save DIR */
     const char *output_dir; /* submit only: --output-dir DIR */
     const char *key;        /* submit only: --key KEY */
-    bool hold, env_all;
+    bool hold, env_all, no_fallback;
     const char *site;   /* msub only: --site */
     time_us now;        /* times count from here; 0: the wall clock */
     bool site_walltime; /* a job that says no limit gets the site's */

@@ -17,7 +17,8 @@ class Payment(AdminCase):
     sites = {"alpha": (1, 4)}
     config = ("RMPOLLINTERVAL 1\nJOBACTIONONNODEFAILURE CANCEL\nDEFERTIME 1:00:00\nQOSWEIGHT 1\nQOSCFG[own] PRIORITY=50\n"
               "QOSCFG[spare] PRIORITY=10\nQOSCFG[gold] PRIORITY=100\n"
-              "ACCOUNTCFG[poor] QLIST=own,spare QDEF=own\nACCOUNTCFG[vain] QLIST=own QDEF=own\n")
+              "ACCOUNTCFG[poor] QLIST=own,spare QDEF=own\nACCOUNTCFG[vain] QLIST=own QDEF=own\n"
+              "ACCOUNTCFG[freecycle] QLIST=spare QDEF=spare\n")
 
     @classmethod
     def fund(cls):
@@ -244,6 +245,48 @@ class Payment(AdminCase):
             self.wait_state(ident, ("Completed",))
         self.amcfg("")
         self.settled()
+        self.assert_books_close()
+
+    def test_the_sites_fallback_account(self):
+        """AMCFG FALLBACKACCOUNT: msub signs for it too; without money on its own account the job goes on with that, with its
+        QoS, over a kill -9, and is charged there once. Without the second signature it is put off."""
+        self.amcfg("FALLBACKACCOUNT=freecycle")
+        for account in ("lean", "freecycle"):
+            self.operate("account", "create", account, "--project", "physics")
+            self.operate("deposit", "-A", account, 1200)
+        told, ids = {}, {}
+        for name, options in (("kept", ()), ("alone", ("--no-fallback",)), ("again", ())):
+            done = self.nui("alice", "msub", "--site", "alpha", "-A", "lean", "--tasks", 2, "-t", 600, "--hold", *options,
+                            self.gated_script(name))
+            told[name], ids[name] = done.stderr, done.stdout.strip()
+        says = "nui msub: signed for account freecycle too, which pays where lean cannot (--no-fallback: not)"
+        self.assertEqual([says in told[name] for name in ("kept", "alone", "again")], [True, False, True], told)
+        self.operate("withdraw", "-A", "lean", 1200)
+        self.here("releasehold", "-a", ids["kept"])
+        wait_for("it to run", lambda: self.began("kept"), 60, self.grid.layout.log)
+        job = self.job(ids["kept"])
+        self.assertEqual((job["account"], job["qos"]), ("freecycle", "spare"))
+        self.amcfg("FALLBACKACCOUNT=freecycle")
+        self.wait_local(ids["kept"], "Running")
+        self.assertEqual(self.job(ids["kept"])["account"], "freecycle")
+        self.here("releasehold", "-a", ids["alone"])
+        wait_for("it to be put off", lambda: "DeferCount: 1" in self.here("checkjob", ids["alone"]).stdout, 60,
+                 self.grid.layout.log)
+        self.assertEqual((self.began("alone"), self.job(ids["alone"])["account"]), ([], "lean"))
+        self.open_gate("kept")
+        self.wait_local(ids["kept"], "Completed")
+        wait_for("its charge", lambda: self.charges(ids["kept"], "freecycle"), 60, self.grid.layout.log)
+        # neither account can pay
+        left = self.settled("freecycle")["available"]
+        self.operate("withdraw", "-A", "freecycle", left)
+        self.here("releasehold", "-a", ids["again"])
+        wait_for("it to be put off", lambda: "DeferCount: 1" in self.here("checkjob", ids["again"]).stdout, 60,
+                 self.grid.layout.log)
+        self.assertEqual(self.began("again"), [])
+        for name in ("alone", "again"):
+            self.here("canceljob", ids[name])
+        self.assertEqual((len(self.charges(ids["kept"], "freecycle")), self.charges(ids["kept"], "lean")), (1, []))
+        self.amcfg("")
         self.assert_books_close()
 
     def test_a_bank_that_is_away(self):

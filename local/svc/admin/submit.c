@@ -11,6 +11,7 @@
 #include "local/svc/caller.h"
 #include "local/svc/grid/grid.h"
 #include "local/svc/job.h"
+#include "local/svc/job/fallback.h"
 #include "local/svc/job/jobs.h"
 #include "local/svc/job/jobspec.h"
 #include "local/svc/svc_i.h"
@@ -134,13 +135,15 @@ static int submit (struct svc *svc, const struct admin_caller *caller,
     struct site_job *job;
     char id[SITE_ID_MAX];
     int rc = holds_of (r, &wish.holds, err);
+    if (rc == 0)
+        rc = fallback_check (svc, spec, r->envelope, err);
     if (rc != 0)
         return rc;
     rc = local_store_submission_get (svc->store, wish.uuid, number, err);
     if (rc == 0) /* again: the same answer, to the same person */
-        return known_again (svc, *number, spec, r->envelope, err);
+        rc = known_again (svc, *number, spec, r->envelope, err);
     if (rc != ERR_NOT_FOUND)
-        return rc;
+        return rc == 0 ? fallback_keep (svc, *number, r->envelope, err) : rc;
     rc = jobspec_fresh (spec, err);
     if (rc == 0 && *spec->submitter)
         rc = replay_unknown (svc, spec, err);
@@ -177,6 +180,7 @@ void admin_submit (void *self, struct rpccall *call, const ProtobufCMessage *req
         rc = spec_of (svc, &caller, r, &spec, &err);
     if (rc == 0) {
         rc = submit (svc, &caller, r, &spec, &number, &start, &err);
+        reply.fallback_account = (char *)fallback_wanted (svc, &spec, r->envelope);
         jobspec_free (&spec);
     }
     if (rc != 0) {

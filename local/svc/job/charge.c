@@ -9,6 +9,7 @@
 #include "local/svc/job.h"
 #include "local/svc/grid/grid.h"
 #include "local/svc/job/charge.h"
+#include "local/svc/job/fallback.h"
 #include "local/svc/job/jobspec.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
@@ -168,7 +169,7 @@ static int charge_unheld (struct svc *svc, const struct site_job *job, bool nati
         rc = local_store_envelope (svc->store, job->rec.number, &bytes, &len, err);
     }
     if (rc == 0 && !native)
-        request->envelope = nui__common__v1__envelope__unpack (NULL, len, bytes);
+        request->envelope = fallback_bare (bytes, len);
     if (rc == 0)
         rc = charge_put (svc, request, message_out, err);
     nui__common__v1__envelope__free_unpacked (request->envelope, NULL);

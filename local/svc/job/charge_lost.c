@@ -7,6 +7,7 @@
 #include "local/store/runs.h"
 #include "local/svc/job.h"
 #include "local/svc/job/charge.h"
+#include "local/svc/job/fallback.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
 #include "proto/nui/v1/bank.pb-c.h"
@@ -43,7 +44,7 @@ static Nui__Common__V1__Envelope *envelope_of (struct svc *svc, uint64_t number)
     if (!number || (local_store_rm_job_get (svc->store, number, &rm, &err) == 0 && rm.native) ||
         local_store_envelope (svc->store, number, &bytes, &len, &err) != 0)
         return NULL;
-    Nui__Common__V1__Envelope *envelope = nui__common__v1__envelope__unpack (NULL, len, bytes);
+    Nui__Common__V1__Envelope *envelope = fallback_bare (bytes, len);
     free (bytes);
     return envelope;
 }

@@ -6,6 +6,7 @@
 
 #include "local/svc/job.h"
 #include "local/svc/job/charge.h"
+#include "local/svc/job/fallback.h"
 #include "local/svc/job/jobspec.h"
 #include "local/svc/job/life.h"
 #include "local/svc/svc_i.h"
@@ -35,7 +36,7 @@ static int hold_request_pack (struct svc *svc, struct site_job *job, time_us sta
     if (charge_claim (svc, job, &claim))
         request.claim = &claim; /* nobody signed it: the site's word */
     else
-        request.envelope = nui__common__v1__envelope__unpack (NULL, len, bytes);
+        request.envelope = fallback_bare (bytes, len);
     request.site_job_id = site_id (svc, job->rec.number, id);
     request.grid_job_id = *job->rec.grid_job_id ? job->rec.grid_job_id : id; /* msub's: its own */
     bool group;

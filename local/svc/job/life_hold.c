@@ -7,6 +7,7 @@
 #include "local/svc/grid/grid.h"
 #include "local/svc/job.h"
 #include "local/svc/job/charge.h"
+#include "local/svc/job/fallback.h"
 #include "local/svc/job/life.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
@@ -148,6 +149,15 @@ static void ordinary_refused (struct svc *svc, struct site_job *job,
     if (job->rec.state ==
         STORE_JOB_RUNNING) /* someone started it without us: charged without a hold */
         return;
+    if (strcmp (answer->code, "InsufficientFunds") == 0 && fallback_take (svc, job)) {
+        svc_reason (job, "FallbackAccount", "%s: account %s is asked next", answer->text,
+                    job->rec.pay_account);
+        life_requeue (svc, job, deferral_retry_at (svc, policy->poll_interval), deferral_none);
+        if (svc_cluster_modify (svc, job, &err) != 0)
+            log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"",
+                       err.text);
+        return;
+    }
     if (svc->settings->am.action == AM_CANCEL) {
         unpaid_cancel (svc, job);
         return;

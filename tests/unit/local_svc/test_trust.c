@@ -491,6 +491,69 @@ static void handed_in_on_the_spot (void **state)
         envelope_free (e[i]);
 }
 
+static bool asked_twice (struct site *s, void *arg)
+{
+    (void)arg;
+    return s->hold_calls >= 2;
+}
+
+/* The first job with the second inside, as msub sends what is signed for the site's fallback account. */
+static void both_signed (struct site *s, const struct job_make *second, const char *nested,
+                         const char *words)
+{
+    char text[600];
+    Nui__Common__V1__Envelope *first = job_envelope (s, &(struct job_make){.script = "exit 0"});
+    Nui__Common__V1__Envelope *other = job_envelope (s, second);
+    if (nested) {
+        other->fallback.data = (uint8_t *)strdup (nested);
+        other->fallback.len = strlen (nested);
+    }
+    first->fallback.len = nui__common__v1__envelope__get_packed_size (other);
+    first->fallback.data = malloc (first->fallback.len);
+    nui__common__v1__envelope__pack (other, first->fallback.data);
+    int rc = msub (s->as_alice, first, text);
+    if (*words ? !strstr (text, words) : rc != 0)
+        fail_msg ("'%s' instead of '%s'", text, words);
+    assert_int_equal (rc != 0, *words != 0);
+    if (rc ==
+        0) { /* again, when it goes on with the other account: the same job; the second alone is another one */
+        char id[600], again[600];
+        snprintf (id, sizeof id, "%s", text);
+        site_wait (s, asked_twice, NULL, "the bank to be asked for both accounts");
+        assert_int_equal (msub (s->as_alice, first, again), 0);
+        assert_string_equal (again, id);
+        assert_int_equal (msub (s->as_alice, other, again), 0);
+        assert_string_not_equal (again, id);
+    }
+    envelope_free (first);
+    envelope_free (other);
+}
+
+static void signed_for_another_account_too (void **state)
+{
+    struct site *s = *state;
+    s->mood = BANK_REFUSES;
+    site_start (s, "AMCFG[bank] FALLBACKACCOUNT=idle\nDEFERTIME 01:00:00\nRMPOLLINTERVAL 1\n");
+    both_signed (s, &(struct job_make){.script = "exit 0", .account = "idle"}, NULL, "");
+    both_signed (s, &(struct job_make){.script = "exit 0", .account = "rich"}, NULL,
+                 "site alpha's fallback account is idle, not rich");
+    both_signed (s, &(struct job_make){.script = "exit 1", .account = "idle"}, NULL,
+                 "what is signed for the fallback account is not the same job");
+    both_signed (s, &(struct job_make){.script = "exit 0", .account = "idle", .boundless = true},
+                 NULL, "is not the same job");
+    both_signed (s, &(struct job_make){.script = "exit 0", .account = "idle", .signer = "bob"},
+                 NULL,
+                 "for the fallback account: nui://test/user/bob has no account at site alpha");
+    both_signed (s, &(struct job_make){.script = "exit 0", .account = "idle", .signer = "mallory"},
+                 NULL, "for the fallback account");
+    both_signed (s, &(struct job_make){.script = "exit 0", .account = "idle"}, "more",
+                 "what is signed for the fallback account cannot be read");
+    site_kill (s);
+    site_start (s, "");
+    both_signed (s, &(struct job_make){.script = "exit 0", .account = "idle"}, NULL,
+                 "site alpha has no fallback account");
+}
+
 /* By QUERY, SUBMIT and PREPARE the same sentence, or the same yes (words ""). */
 static void policy_says (struct site *s, struct rpcclient *as, const struct job_make *make,
                          const char *words)
@@ -741,6 +804,7 @@ int main (void)
         T (a_metascheduler_sees_its_own),
         T (a_site_speaks_to_whom_it_names),
         T (handed_in_on_the_spot),
+        T (signed_for_another_account_too),
         T (each_rule_is_named),
         T (a_share_of_the_site),
         T (a_share_of_what_runs),
