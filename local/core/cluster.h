@@ -279,6 +279,11 @@ int cluster_rsv_release (struct cluster *cluster, struct rsv_id rsv, time_us now
 int cluster_rsv_move (struct cluster *cluster, struct rsv_id rsv, uint32_t tasks,
                       const struct allocation *allocation, time_us now, struct err *err);
 
+/* Another end and other rights for an ACL reservation; what is inside goes on. A later end: ERR_CONFLICT, naming the first node,
+ * when others have its nodes between the two ends, as with cluster_rsv_create. */
+int cluster_rsv_change (struct cluster *cluster, struct rsv_id rsv, time_us end, uint32_t acl_count,
+                        const struct acl_entry *acl, time_us now, struct err *err);
+
 struct rsv_view { /* pointers hold until the next event */
     const struct rsv_spec *spec;
     struct allocation allocation;

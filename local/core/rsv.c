@@ -237,6 +237,33 @@ int cluster_rsv_move (struct cluster *c, struct rsv_id id, uint32_t tasks,
     return 0;
 }
 
+int cluster_rsv_change (struct cluster *c, struct rsv_id id, time_us end, uint32_t acl_count,
+                        const struct acl_entry *acl, time_us now, struct err *err)
+{
+    struct rsv *rsv = rsv_find (c, id);
+    struct rsv_spec more;
+
+    if (rsv == NULL || rsv->spec.kind != RSV_ADMIN)
+        return err_set (err, ERR_NOT_FOUND, "there is no ACL reservation %llu",
+                        (unsigned long long)id.v);
+    if (end <= rsv->spec.start || endless (end) || endless (rsv->spec.end))
+        return err_set (err, ERR_INVALID, "a reservation ends after it starts, at some moment");
+    event_begin (c, now);
+    cluster_settle (c);
+    more = rsv->spec;
+    more.start = rsv->spec.end;
+    more.end = end;
+    more.placed = false; /* nobody has looked whether it can lie there */
+    if (end > rsv->spec.end && rsv_fits (c, &more, &rsv->allocation, err) != 0)
+        return err ? err->code : ERR_CONFLICT;
+    rsv->spec.end = end;
+    free ((void *)(uintptr_t)rsv->spec.acl);
+    rsv->spec.acl = acl_count ? mem_copy (acl, acl_count * sizeof *acl) : NULL;
+    rsv->spec.acl_count = acl_count;
+    rsv_changed (c, &rsv->spec);
+    return 0;
+}
+
 int cluster_rsv_commit (struct cluster *c, struct rsv_id id, time_us now, struct err *err)
 {
     struct rsv *rsv = rsv_find (c, id);

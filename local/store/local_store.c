@@ -21,6 +21,7 @@ static const char *const schema_steps[] = {
     " DEFAULT x'00000000000000000000000000000000';",
     "ALTER TABLE rsv ADD COLUMN grid TEXT NOT NULL DEFAULT '';"
     "ALTER TABLE rsv ADD COLUMN part INTEGER NOT NULL DEFAULT 0;",
+    "ALTER TABLE part ADD COLUMN wanted BLOB;",
     NULL,
 };
 
@@ -324,7 +325,8 @@ void store_part_free (struct store_part *part)
 {
     free (part->answer);
     free (part->start);
-    part->answer = part->start = NULL;
+    free (part->wanted);
+    part->answer = part->start = part->wanted = NULL;
 }
 
 static const struct row_column part_columns[] = {
@@ -344,6 +346,7 @@ static const struct row_column part_columns[] = {
     ROW (struct store_part, replaces, 0),
     ROW_DATA (struct store_part, answer, answer_len, "answer", 0),
     ROW_DATA (struct store_part, start, start_len, "start", 0),
+    ROW_DATA (struct store_part, wanted, wanted_len, "wanted", 0),
 };
 static const struct row_table part_table = ROW_TABLE ("part", part_columns);
 

@@ -122,6 +122,9 @@ struct store_part {
     size_t answer_len;
     void *start; /* packed StartRequest once accepted */
     size_t start_len;
+    void *
+        wanted; /* packed Envelope: other terms that it is to have (coalloc/change.c); NULL: none */
+    size_t wanted_len;
 };
 
 void store_part_free (struct store_part *part);

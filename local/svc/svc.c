@@ -82,6 +82,7 @@ OF_NAMED (coalloc_abort)
 OF_NAMED (coalloc_ready)
 OF_NAMED (coalloc_start)
 OF_NAMED (coalloc_release)
+OF_NAMED (coalloc_terms)
 OF_NAMED (jobs_submit)
 OF_NAMED (jobs_job)
 OF_NAMED (jobs_cancel)
@@ -97,6 +98,7 @@ static const struct rpc_method methods[] = {
     {"Ready", RPC_ALLOW (PRINCIPAL_META), false, 0, coalloc_ready_named},
     {"Start", RPC_ALLOW (PRINCIPAL_META), false, 1 << 20, coalloc_start_named},
     {"Release", RPC_ALLOW (PRINCIPAL_META), false, 0, coalloc_release_named},
+    {"Terms", RPC_ALLOW (PRINCIPAL_META), false, 256 << 10, coalloc_terms_named},
     {"Submit", RPC_ALLOW (PRINCIPAL_META), false, 2 << 20, jobs_submit_named},
     {"Job",
      RPC_ALLOW (PRINCIPAL_META) | RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR) |

@@ -7,13 +7,14 @@
 
 #include "meta/cli/grid.h"
 #include "proto/base/clock.h"
+#include "proto/job/jobcheck.h"
 #include "proto/rpc/envelope.h"
 
 enum { STANDING_MAX = 400 }; /* each day for more than a year */
 
 struct coreserve_options {
     struct job_options job; /* first: its options' places are within it */
-    const char *users, *accounts, *every, *until;
+    const char *users, *accounts, *every, *until, *change;
     duration_us window;
     int64_t ahead;
 };
@@ -27,6 +28,9 @@ static const struct cli_option coreserve_options[] = {
     {"window", 0, CLI_OPT_DURATION, "D",
      "or up to so much later: the first moment at which all can",
      offsetof (struct coreserve_options, window)},
+    {"change", 0, CLI_OPT_STRING, "JOB",
+     "other terms for this one, which stands: its end (-d), fewer tasks, who may come in",
+     offsetof (struct coreserve_options, change)},
     {"every", 0, CLI_OPT_STRING, "mon,thu",
      "a standing one: at that hour on each of these days (day: on all), local time",
      offsetof (struct coreserve_options, every)},
@@ -149,6 +153,103 @@ static int coreserve_send (struct cli_context *ctx, const char *command, Nui__Co
     return code;
 }
 
+/* ---- other terms for one that stands */
+
+/* What I signed for it, as the metascheduler has it, and believed because I did. */
+static int terms_now (struct cli_context *ctx, const char *id, Nui__Common__V1__Job **out,
+                      struct err *err)
+{
+    Nui__Meta__V1__RenewRequest request = NUI__META__V1__RENEW_REQUEST__INIT;
+    ProtobufCMessage *reply = NULL;
+    struct principal signer;
+    char uri[PRINCIPAL_URI_MAX], mine[PRINCIPAL_URI_MAX];
+    struct tlsid *me = cli_identity (ctx, err);
+    request.grid_job_id = (char *)(uintptr_t)id;
+    int rc = me ? grid_call (ctx, "Renew", &request.base, &reply, err) : err->code;
+    const Nui__Common__V1__Envelope *envelope =
+        rc == 0 ? ((Nui__Meta__V1__RenewReply *)reply)->envelope : NULL;
+    Nui__Common__V1__Job *job = envelope ? jobcheck_unpack (&envelope->body, err) : NULL;
+    if (rc == 0 && !job)
+        rc = err_set (err, ERR_UNAUTHENTIC, "the metascheduler does not show the signed job");
+    if (rc == 0)
+        rc = envelope_verify (me, envelope, job->created_us, &signer, err);
+    if (rc == 0 &&
+        strcmp (principal_uri (&signer, uri), principal_uri (tlsid_self (me), mine)) != 0)
+        rc = err_set (err, ERR_DENIED, "%s signed %s; only its owner can change it", uri, id);
+    if (rc == 0 && !job->reserve)
+        rc = err_set (err, ERR_INVALID, "%s is no co-reservation", id);
+    if (rc == 0)
+        *out = job; /* the caller's to free */
+    else if (job)
+        nui__common__v1__job__free_unpacked (job, NULL);
+    if (reply)
+        protobuf_c_message_free_unpacked (reply, NULL);
+    return rc;
+}
+
+/* "left:tasks=2": of what is there. */
+static int terms_tasks (Nui__Common__V1__Job *job, const char *text, struct err *err)
+{
+    const char *colon = strchr (text, ':');
+    uint64_t tasks;
+    if (!colon || strncmp (colon + 1, "tasks=", 6) != 0)
+        return err_set (err, ERR_INVALID, "'%.60s': with --change a component has tasks=N only",
+                        text);
+    if (uint_parse (colon + 7, "tasks", 1, UINT32_MAX, &tasks, err))
+        return err->code;
+    for (size_t i = 0; i < job->n_components; i++)
+        if (strlen (job->components[i]->name) == (size_t)(colon - text) &&
+            strncmp (job->components[i]->name, text, (size_t)(colon - text)) == 0) {
+            job->components[i]->reqs[0]->tasks = (uint32_t)tasks;
+            return 0;
+        }
+    return err_set (err, ERR_NOT_FOUND, "it has no component '%.60s'", text);
+}
+
+/* A list that was given is there instead of the old one; "" is nobody. */
+static void terms_names (const char *text, struct arena *arena, size_t *count, char ***list)
+{
+    if (text)
+        *count = names_split (text, arena, list);
+}
+
+static int coreserve_change (struct cli_context *ctx, const char *command,
+                             const struct coreserve_options *options, struct arena *arena)
+{
+    Nui__Common__V1__Job *was = NULL, job;
+    Nui__Common__V1__Reserve reserve;
+    struct err err = {0};
+    struct uuid uuid;
+    char id[GRID_ID_MAX];
+    duration_us length = 0;
+    const time_us now = clock_now_us ();
+    int code = grid_job_operand (ctx, command, options->change, id, sizeof id);
+    if (code != CLI_OK)
+        return code;
+    const char *text = options->job.text[JOB_TIME];
+    if ((text && duration_parse (text, &length, &err)) || terms_now (ctx, id, &was, &err))
+        return cli_fail (command, &err);
+    job = *was;
+    reserve = *was->reserve;
+    job.reserve = &reserve;
+    if (!reserve.changes.len)
+        reserve.changes = was->uuid;
+    uuid_make (&uuid);
+    job.uuid = (ProtobufCBinaryData){sizeof uuid.b, uuid.b};
+    job.created_us = now;
+    job.expires_us = now + (was->expires_us - was->created_us);
+    job.not_before_us = job.not_after_us = 0; /* its moment is agreed */
+    for (size_t i = 0; i < job.n_components && text; i++)
+        job.components[i]->walltime_us = length;
+    for (uint32_t i = 0; i < options->job.components.count && !err.code; i++)
+        terms_tasks (&job, options->job.components.item[i], &err);
+    terms_names (options->users, arena, &reserve.n_users, &reserve.users);
+    terms_names (options->accounts, arena, &reserve.n_accounts, &reserve.accounts);
+    code = err.code ? cli_fail (command, &err) : coreserve_send (ctx, command, &job, arena);
+    nui__common__v1__job__free_unpacked (was, NULL);
+    return code;
+}
+
 static int coreserve_run (struct cli_context *ctx, int argc, char **argv)
 {
     struct coreserve_options *options = calloc (1, sizeof *options);
@@ -162,6 +263,12 @@ static int coreserve_run (struct cli_context *ctx, int argc, char **argv)
     options->ahead = 2;
     if (!cli_options (ctx, coreserve_options, 0, options, argc, argv, &operands, &code))
         goto out;
+    if (options->change) {
+        code = operands.count || options->every || options->job.text[JOB_AFTER]
+                   ? cli_usage (argv[0], "--change takes -d, --component, --users and --accounts")
+                   : coreserve_change (ctx, argv[0], options, arena);
+        goto out;
+    }
     if (operands.count || options->job.components.count < 2 || !options->job.text[JOB_TIME]) {
         code = cli_usage (argv[0], "say --duration D and two components or more, and no script");
         goto out;

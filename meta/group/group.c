@@ -7,6 +7,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "meta/group/terms.h"
 #include "meta/place/survey.h"
 #include "meta/job/check.h"
 #include "meta/place/gridlicence.h"
@@ -185,6 +186,7 @@ static int group_job_loaded (struct gridjob *job, struct arena *arena, struct er
 
 static void group_job_freed (struct gridjob *job)
 {
+    terms_drop (job);
     coalloc_destroy (job->record);
     coalloc_destroy (job->slide);
     job->record = job->slide = NULL;
@@ -524,6 +526,7 @@ static void group_recover (struct gridjob *job)
         group_wake (job);
         return;
     }
+    terms_recover (job);
     group_step (job, job->record, &event);
     /* What was heard before the crash, but perhaps not yet stepped. */
     for (uint32_t p = 0; job_live (metad, number) == job && !job->reloaded && p < job->part_count;

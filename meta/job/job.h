@@ -124,6 +124,7 @@ struct gridjob {
     struct gridjob *limit_prev, *limit_next;
     /* A co-allocated one. */
     struct coalloc_record *record;
+    struct terms *terms;          /* group/terms.h; may be NULL. Not durable */
     struct coalloc_record *slide; /* slide.h; may be NULL */
     bool slide_stored;            /* one is on disk */
     bool firm_listed;             /* waits for its moment: in metad->firm */

@@ -9,6 +9,7 @@
 #include "meta/svc/arrive.h"
 #include "meta/svc/estimate.h"
 #include "meta/group/group.h"
+#include "meta/group/terms.h"
 #include "meta/svc/handlers.h"
 #include "meta/job/job.h"
 #include "meta/place/gridlicence.h"
@@ -560,6 +561,38 @@ static int submit_check (struct asking *asking, struct err *err)
     return waits_check (metad, asking->job, asking->submitter, err);
 }
 
+/* ---- other terms for a co-reservation */
+
+static void terms_answered (void *arg, const struct err *err)
+{
+    struct asking *asking = arg;
+    char id[32];
+    snprintf (id, sizeof id, "grid.%llu", (unsigned long long)asking->array);
+    if (err)
+        asking_fail (asking, err);
+    else
+        submit_answer (asking, id);
+}
+
+/* The co-reservation keeps its id. */
+static void terms_submit (struct asking *asking)
+{
+    struct metad *metad = asking->metad;
+    struct gridjob *job = NULL;
+    struct err err = {0};
+    if (asking->job->question)
+        err_set (&err, ERR_INVALID, "the job was signed as a question only");
+    else if (jobcheck_times (asking->job, true, clock_now_us (), &err) == 0 &&
+             job_check_runnable (asking->job, &err) == 0)
+        job = terms_job (metad, asking->submitter, asking->job, &err);
+    if (!job) {
+        asking_fail (asking, &err);
+        return;
+    }
+    asking->array = job->number;
+    terms_begin (job, asking->envelope, terms_answered, asking);
+}
+
 void on_submit (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
     const Nui__Meta__V1__SubmitRequest *request = (const Nui__Meta__V1__SubmitRequest *)message;
@@ -576,6 +609,10 @@ void on_submit (void *self, struct rpccall *call, const ProtobufCMessage *messag
         err_set (&err, ERR_UNAVAILABLE,
                  "too few metaschedulers of the group answer now: try again");
         asking_fail (asking, &err);
+        return;
+    }
+    if (asking->job->reserve && asking->job->reserve->changes.len) {
+        terms_submit (asking);
         return;
     }
     if (inputs_here (metad, asking->job, asking->submitter, &err)) {

@@ -140,6 +140,8 @@ int jobcheck_reserve (const Nui__Common__V1__Job *job, struct err *err)
             "a co-reservation has two components or more; one site is reserved by setres");
     if (job->n_depends || job->held)
         return err_set (err, ERR_INVALID, "a co-reservation waits for nothing");
+    if (r->changes.len && (r->changes.len != 16 || job->n_indexes))
+        return err_set (err, ERR_INVALID, "what other terms are for has a uuid of 16 bytes");
     if (job->n_indexes && !r->n_starts_us)
         return err_set (err, ERR_INVALID,
                         "an array of co-reservations says when each of them begins");

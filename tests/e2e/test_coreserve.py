@@ -157,6 +157,57 @@ class Coreserve(GridCase):
             self.assertIn(words, self.coreserve(*both, "-d", "10", *options, code=2).stderr)
         self.settled()
 
+    def change(self, ident, *options, code=0, who="alice"):
+        """Again while its sites are being told of earlier ones."""
+        done = wait_for("its sites to know", lambda: (lambda d: d.returncode != 4 and d)(
+            self.grid.nui(who, "coreserve", "--change", ident, *options)), 60)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def ends(self, ident):
+        """When it is over at each site, and with how many processors."""
+        rows = {site: self.at_site(site) for site in ("alpha", "beta")}
+        return {site: (datetime.fromisoformat(r["end_time"]) - datetime.fromisoformat(r["start_time"]), r["procs"])
+                for site, many in rows.items() for r in many.values() if r["group"] == ident}
+
+    def test_6_other_terms(self):
+        """Longer, shorter, fewer tasks, for others: at all of its sites or at none, before and after its beginning, whoever dies."""
+        minute = timedelta(minutes=1)
+        self.nui(layout.OPERATOR, "project", "add-user", "physics", "bob")
+        ident = self.coreserve("--component", "left:site=alpha,tasks=2", "--component", "right:site=beta,tasks=2", "-d", "2:00",
+                               "--at", "+40", "--window", "1:00").stdout.strip()
+        self.wait_firm(ident)
+        self.assertEqual(self.change(ident, "-d", "10:00", "--users", "bob").stdout.strip(), ident)
+        wait_for("both to be longer", lambda: self.ends(ident) == {"alpha": (10 * minute, 2), "beta": (10 * minute, 2)}, 30)
+        self.restart("alpha", "beta", "meta")
+        self.assertEqual(self.ends(ident), {"alpha": (10 * minute, 2), "beta": (10 * minute, 2)})
+        # Beta has promised what comes after it to somebody else: it stays as it is at both.
+        begins = datetime.fromisoformat(next(iter(self.at_site("beta").values()))["start_time"])
+        after = (begins + 11 * minute).strftime("%H:%M:%S_%m/%d/%Y")
+        procs = next(s["procs_total"] for s in json.loads(self.nui("alice", "sites", "--json").stdout) if s["site"] == "beta")
+        self.here("setres", "--site", "beta", "-n", "blocker", "-s", after, "-d", "5:00", f"TASKS=={procs}")
+        said = self.change(ident, "-d", "20:00", code=1).stderr
+        self.assertIn("beta", said)
+        wait_for("neither to be longer", lambda: self.ends(ident) == {"alpha": (10 * minute, 2), "beta": (10 * minute, 2)}, 30)
+        self.here("releaseres", "--site", "beta", "blocker.0")
+        # bob may come in; after its beginning it is made shorter, and smaller at alpha
+        inside = self.grid.submit("bob", "-A", "phys", "-n", 1, "-t", "5", "--site", "beta", "--reservation", ident,
+                                  self.write("bob.sh", "#!/bin/sh\necho inside\n"))
+        self.wait_state(inside, ("Completed",), who="bob", seconds=90)
+        self.change(ident, "-d", "8:00", "--component", "left:tasks=1", "--users", "")
+        wait_for("both to be shorter", lambda: self.ends(ident) == {"alpha": (8 * minute, 1), "beta": (8 * minute, 2)}, 30)
+        self.restart("beta", "meta")
+        self.change(ident, "-d", "12:00")
+        wait_for("both to be longer", lambda: self.ends(ident) == {"alpha": (12 * minute, 1), "beta": (12 * minute, 2)}, 30)
+        self.assertIn("more of them", self.change(ident, "--component", "left:tasks=2", code=1).stderr)
+        self.assertIn("would have ended", self.change(ident, "-d", "1", code=1).stderr)
+        self.change(ident, "-d", "5:00", code=5, who="bob")
+        self.assertIn("tasks=N only", self.change(ident, "--component", "left:site=beta", code=1).stderr)
+        self.nui("alice", "cancel", ident)
+        self.gone("alpha")
+        self.gone("beta")
+        self.settled()
+
 
 if __name__ == "__main__":
     main()

@@ -397,5 +397,5 @@ void grid_finish (void)
     runner_end ();
     disk_clear ();
     for (uint32_t j = 0; j < w.job_count; j++)
-        envelope_free (w.job[j].envelope);
+        envelope_free (w.job[j].envelope), envelope_free (w.job[j].terms);
 }

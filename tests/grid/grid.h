@@ -55,6 +55,10 @@ void grid_begin (uint64_t seed, const struct grid_shape *shape);
 /* A user's job, sent to that metascheduler until it is taken or refused; its number here. Of an array that of its first; the
  * others come after it. */
 uint32_t grid_submit (const char *meta, const struct grid_ask *ask);
+/* Its user signs other terms for a co-reservation: so long from its beginning, at all of its sites or none. Asked until it is
+ * answered; grid_changed: 0 not yet, 1 done, 2 refused. */
+void grid_change (uint32_t job, duration_us walltime);
+int grid_changed (uint32_t job);
 void grid_cancel (uint32_t job); /* the first of an array: all of it, by its id */
 /* Its user asks there from now on, and nobody else, as if nothing were known. */
 void grid_ask_at (uint32_t job, const char *meta);
@@ -84,6 +88,9 @@ uint32_t grid_parts (const char *site);
 
 /* Reservations that stand at this site for co-reservations; UINT32_MAX: it is down. */
 uint32_t grid_reserved (const char *site);
+
+/* How long the only one is at this site, and whether it has something that nobody has decided on; -1: none, or it is down. */
+duration_us grid_reserved_for (const char *site, bool *wanted);
 
 /* A node that a waiting part of this site has goes down; false: there is none. */
 bool grid_node_down (const char *site);

@@ -28,6 +28,10 @@ struct ujob {
     uint8_t txn[16]; /* that runs */
     bool ended_well[GRID_PARTS_MAX];
     struct todo next;
+    Nui__Common__V1__Envelope
+        *terms; /* other ones, of a co-reservation; NULL: none were asked for */
+    int changed;
+    struct todo terms_next;
 };
 
 /* Something that a site gave to its runner. */

@@ -361,6 +361,14 @@ uint32_t grid_reserved (const char *site)
     return svc ? HASH_COUNT (svc->rsvs) : UINT32_MAX;
 }
 
+duration_us grid_reserved_for (const char *site, bool *wanted)
+{
+    struct svc *svc = svc_of (machine_find (site));
+    const struct site_job *job = svc && svc->rsvs ? svc_job (svc, svc->rsvs->rec.part) : NULL;
+    *wanted = job && job->part && job->part->rec.wanted;
+    return job ? svc->rsvs->rec.end - svc->rsvs->rec.start : -1;
+}
+
 static void job_end_check (uint32_t j)
 {
     const struct ujob *job = &w.job[j];

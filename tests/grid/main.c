@@ -23,7 +23,7 @@ static const char *const metas[] = {"meta1", "meta2", "meta3", "meta4", "meta5"}
 
 /* A job of a world, at its moment. */
 struct plan {
-    struct todo todo, cancel;
+    struct todo todo, cancel, change;
     bool submitted;
     const struct grid_shape *shape;
     uint32_t job;
@@ -35,6 +35,14 @@ static void cancel (void *arg)
 {
     const struct plan *plan = arg;
     grid_cancel (plan->job);
+}
+
+/* A co-reservation is to be longer, or shorter. */
+static void change (void *arg)
+{
+    const struct plan *plan = arg;
+    if (grid_id (plan->job)[0])
+        grid_change (plan->job, (4 + (duration_us)sim_below (60)) * SEC);
 }
 
 static void submit (void *arg)
@@ -65,6 +73,8 @@ static void submit (void *arg)
         ask.array = 2 + ask.tasks[0] % 2;
     ask.limit = ask.array && !ask.licences ? ask.tasks[0] % 2 : 0;
     plan->job = grid_submit (metas[sim_below (plan->shape->metas)], &ask);
+    if (ask.reserve && !ask.array)
+        todo_set (&plan->change, sim.now + (time_us)sim_below (40 * SEC));
     if (sim_chance (15))
         todo_set (&plan->cancel, sim.now + (time_us)sim_below (60 * SEC));
 }
@@ -112,6 +122,7 @@ static void world (uint64_t seed)
                                 .array = (chance >> 11) % 4 == j / 2};
         plan[j].todo = (struct todo){.fn = submit, .arg = &plan[j]};
         plan[j].cancel = (struct todo){.fn = cancel, .arg = &plan[j]};
+        plan[j].change = (struct todo){.fn = change, .arg = &plan[j]};
         todo_set (&plan[j].todo, sim.now + (time_us)sim_below (40 * SEC));
     }
     grid_until (all_over, NULL,

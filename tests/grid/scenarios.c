@@ -178,6 +178,8 @@ int scenarios_run (const char *only)
         ran += run (&scenarios_one[i], 1 + i, only);
     for (uint32_t i = 0; scenarios_group[i].name; i++)
         ran += run (&scenarios_group[i], 35 + i, only);
+    for (uint32_t i = 0; scenarios_coreserve[i].name; i++)
+        ran += run (&scenarios_coreserve[i], 100 + i, only);
     if (!ran)
         fprintf (stderr, "there is no scenario %s\n", only);
     return ran ? 0 : 2;

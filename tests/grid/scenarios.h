@@ -12,7 +12,7 @@ struct scenario {
     void (*run) (void);
     const struct grid_shape *shape;
 };
-extern const struct scenario scenarios_one[], scenarios_group[];
+extern const struct scenario scenarios_one[], scenarios_group[], scenarios_coreserve[];
 
 extern const struct grid_ask scenario_pair; /* at alpha and beta */
 extern const struct grid_ask

@@ -279,6 +279,59 @@ uint32_t grid_submit (const char *meta, const struct grid_ask *ask)
     return (uint32_t)(job - w.job);
 }
 
+static void terms_told (void *arg, const struct rpc_result *result)
+{
+    struct ujob *job = arg;
+    TRACE ("user   job %u's other terms: %s", (unsigned)(job - w.job),
+           result->status == RPC_OK ? "done" : result->message);
+    job->changed = result->status == RPC_OK ? 1 : uncertain (result) && !job->over ? 0 : 2;
+    coverage_add ("total other terms taken", job->changed == 1);
+    coverage_add ("total other terms refused", job->changed == 2);
+    if (!job->changed)
+        another_member (job);
+    if (!job->changed)
+        todo_set (&job->terms_next, sim.now + 2 * SEC);
+}
+
+static void terms_ask (void *arg)
+{
+    struct ujob *job = arg;
+    Nui__Meta__V1__SubmitRequest submit = NUI__META__V1__SUBMIT_REQUEST__INIT;
+    submit.envelope = job->terms;
+    net_call (w.user, job->meta, &nui__meta__v1__meta__descriptor, "Submit", &submit.base, 15 * SEC,
+              terms_told, job);
+}
+
+void grid_change (uint32_t number, duration_us walltime)
+{
+    struct ujob *job = &w.job[number];
+    struct err err = {0};
+    struct uuid uuid;
+    Nui__Common__V1__Job *body = element_unpack (job->envelope, &err);
+    CHECK (body && body->reserve && !job->terms, "job %u cannot have other terms", number);
+    body->reserve->changes = body->uuid;
+    uuid_make (&uuid);
+    body->uuid.data = memcpy (malloc (16), uuid.b, 16);
+    body->created_us = sim.epoch + sim.now;
+    body->not_before_us = body->not_after_us = 0;
+    for (size_t i = 0; i < body->n_components; i++)
+        body->components[i]->walltime_us = walltime;
+    size_t len = nui__common__v1__job__get_packed_size (body);
+    uint8_t *bytes = malloc (len);
+    nui__common__v1__job__pack (body, bytes);
+    if (envelope_sign (w.user->id, bytes, len, &job->terms, &err))
+        sim_fail ("%s", err.text);
+    free (bytes);
+    nui__common__v1__job__free_unpacked (body, NULL);
+    job->terms_next = (struct todo){.fn = terms_ask, .arg = job};
+    todo_set (&job->terms_next, sim.now);
+}
+
+int grid_changed (uint32_t job)
+{
+    return w.job[job].changed;
+}
+
 void grid_cancel (uint32_t job)
 {
     struct ujob *first = &w.job[job];

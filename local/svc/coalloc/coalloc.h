@@ -68,6 +68,14 @@ bool reserve_stands (const struct site_part *part);
 time_us reserve_until (const struct site_part *part);
 /* Its time is over. Frees the part. */
 int reserve_over (struct site_part *part, struct err *err);
+/* Whom it admits, as store_rsv.acl has it: whom the grid map does not have here cannot come. The caller's to free. */
+char *reserve_acl (struct svc *svc, const Nui__Common__V1__Job *job, const char *owner);
+/* What its user signed, as it stands. NULL with err. */
+Nui__Common__V1__Job *reserve_signed (struct site_part *part, struct err *err);
+
+/* --- change.c --- */
+
+void coalloc_terms (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
 /* --- substitute.c --- */
 

@@ -17,11 +17,10 @@
 #include "proto/base/text.h"
 #include "proto/job/element.h"
 
-/* Whom the grid map does not have here cannot come. */
-static void reserve_users (struct svc *svc, const Nui__Common__V1__Job *job, const char *owner,
-                           struct strbuf *acl)
+char *reserve_acl (struct svc *svc, const Nui__Common__V1__Job *job, const char *owner)
 {
     char uri[PRINCIPAL_URI_MAX];
+    struct strbuf text = STRBUF_INIT, *acl = &text;
     strbuf_printf (acl, "USERS %s", owner);
     for (size_t i = 0; i < job->reserve->n_users; i++) {
         struct principal who = {.kind = PRINCIPAL_USER};
@@ -36,6 +35,28 @@ static void reserve_users (struct svc *svc, const Nui__Common__V1__Job *job, con
         strbuf_printf (acl, "%s%s", i ? ":" : "ACCOUNTS ", job->reserve->accounts[i]);
     if (job->reserve->n_accounts)
         strbuf_puts (acl, "\n");
+    strbuf_text (acl);
+    return strbuf_steal (acl);
+}
+
+Nui__Common__V1__Job *reserve_signed (struct site_part *part, struct err *err)
+{
+    void *bytes = NULL;
+    size_t len = 0;
+    int rc = local_store_envelope (part->svc->store, part->job->rec.number, &bytes, &len, err);
+    Nui__Common__V1__Envelope *envelope =
+        rc == 0 ? nui__common__v1__envelope__unpack (NULL, len, bytes) : NULL;
+    Nui__Common__V1__Job *job = envelope ? element_unpack (envelope, err) : NULL;
+    free (bytes);
+    if (envelope)
+        nui__common__v1__envelope__free_unpacked (envelope, NULL);
+    if (job && job->reserve)
+        return job;
+    if (job)
+        nui__common__v1__job__free_unpacked (job, NULL);
+    if (rc == 0)
+        err_set (err, ERR_INTERNAL, "the stored envelope cannot be read");
+    return NULL;
 }
 
 static char *reserve_resources (const struct req *req)
@@ -70,44 +91,29 @@ static int reserve_record (struct site_part *part, struct store_rsv *rec, struct
 {
     struct svc *svc = part->svc;
     const struct store_job *own = &part->job->rec;
-    struct strbuf acl = STRBUF_INIT;
-    void *bytes = NULL;
-    size_t len = 0;
-    int rc = local_store_envelope (svc->store, own->number, &bytes, &len, err);
-    Nui__Common__V1__Envelope *envelope =
-        rc == 0 ? nui__common__v1__envelope__unpack (NULL, len, bytes) : NULL;
-    Nui__Common__V1__Job *job = envelope ? element_unpack (envelope, err) : NULL;
-    free (bytes);
-    if (rc == 0 && (!job || !job->reserve))
-        rc = err_set (err, ERR_INTERNAL, "the stored envelope cannot be read");
-    if (rc == 0) {
-        reserve_users (svc, job, own->local_account, &acl);
-        reserve_name (own, rec->name, sizeof rec->name);
-        text_printf (rec->grid, sizeof rec->grid, "%.63s", own->grid_job_id);
-        rec->part = own->number;
-        rec->start = part->rec.slot_start;
-        rec->end = part->rec.slot_start + own->walltime;
-        rec->flags = RSV_BYNAME | RSV_SPACEFLEX;
-        strbuf_text (&acl);
-        rec->acl = strbuf_steal (&acl);
-        rec->resources = reserve_resources (&part->job->reqs[0]);
-        rec->features = strdup ("");
-        char text[32];
-        text_printf (text, sizeof text, "TASKS==%u", part->job->reqs[0].tasks);
-        rec->expression = strdup (text);
-        rec->tasks_wanted = part->job->reqs[0].tasks;
-        rec->tasks_per_node = part->job->reqs[0].tasks_per_node;
-        text_printf (rec->owner, sizeof rec->owner, "USER:%.63s", own->local_account);
-        if (svc->bank)
-            text_printf (rec->charge, sizeof rec->charge, "%.63s:%.63s", own->pay_account,
-                         own->local_account);
-    }
-    strbuf_free (&acl);
-    if (job)
-        nui__common__v1__job__free_unpacked (job, NULL);
-    if (envelope)
-        nui__common__v1__envelope__free_unpacked (envelope, NULL);
-    return rc;
+    Nui__Common__V1__Job *job = reserve_signed (part, err);
+    char text[32];
+    if (!job)
+        return err->code;
+    reserve_name (own, rec->name, sizeof rec->name);
+    text_printf (rec->grid, sizeof rec->grid, "%.63s", own->grid_job_id);
+    rec->part = own->number;
+    rec->start = part->rec.slot_start;
+    rec->end = part->rec.slot_start + own->walltime;
+    rec->flags = RSV_BYNAME | RSV_SPACEFLEX;
+    rec->acl = reserve_acl (svc, job, own->local_account);
+    rec->resources = reserve_resources (&part->job->reqs[0]);
+    rec->features = strdup ("");
+    text_printf (text, sizeof text, "TASKS==%u", part->job->reqs[0].tasks);
+    rec->expression = strdup (text);
+    rec->tasks_wanted = part->job->reqs[0].tasks;
+    rec->tasks_per_node = part->job->reqs[0].tasks_per_node;
+    text_printf (rec->owner, sizeof rec->owner, "USER:%.63s", own->local_account);
+    if (svc->bank)
+        text_printf (rec->charge, sizeof rec->charge, "%.63s:%.63s", own->pay_account,
+                     own->local_account);
+    nui__common__v1__job__free_unpacked (job, NULL);
+    return 0;
 }
 
 int reserve_firm (struct site_part *part, struct err *err)

@@ -515,6 +515,72 @@ void resv_disown (struct svc *svc, struct site_rsv *rsv)
     forget (svc, rsv);
 }
 
+/* --- other terms --------------------------------------------------------------------------------- */
+
+struct site_rsv *resv_of_part (struct svc *svc, uint64_t job)
+{
+    struct site_rsv *rsv, *next;
+    HASH_ITER (hh, svc->rsvs, rsv, next)
+        if (rsv->rec.part == job)
+            return rsv;
+    return NULL;
+}
+
+/* The first so many tasks of what it has. */
+static int resv_fewer (struct svc *svc, struct site_rsv *rsv, uint32_t tasks, struct err *err)
+{
+    struct rsv_id core = {RSV_ADMIN_BASE | rsv->rec.number};
+    struct rsv_view view;
+    int rc = cluster_rsv_get (svc->cluster, core, &view, err);
+    if (rc != 0)
+        return rc;
+    struct allocation a = {
+        .item = arena_array (svc->call_arena, view.allocation.count + 1, sizeof *a.item)};
+    uint32_t left = tasks;
+    for (uint32_t i = 0; i < view.allocation.count && left; i++) {
+        struct placement item = view.allocation.item[i];
+        item.tasks = (item.tasks < left ? item.tasks : left) & TASKS_MAX;
+        left -= item.tasks;
+        a.item[a.count++] = item;
+    }
+    rc = cluster_rsv_move (svc->cluster, core, tasks - left, &a, svc_now (svc), err);
+    if (rc != 0)
+        return rc;
+    free (rsv->rec.placement);
+    rsv->rec.placement = placement_text (svc, &a);
+    return 0;
+}
+
+int resv_change (struct svc *svc, struct site_rsv *rsv, time_us end, uint32_t tasks,
+                 const char *acl, struct err *err)
+{
+    struct acl_list list = {0};
+    char text[32];
+    int rc = acl_lines (svc, acl, &list, err);
+    if (rc == 0)
+        rc = cluster_rsv_change (svc->cluster, (struct rsv_id){RSV_ADMIN_BASE | rsv->rec.number},
+                                 end, list.count, list.entry, svc_now (svc), err);
+    if (rc == 0 && tasks < rsv->rec.tasks_wanted)
+        rc = resv_fewer (svc, rsv, tasks, err);
+    if (rc != 0) {
+        acl_list_free (&list);
+        return rc;
+    }
+    acl_list_free (&rsv->acl);
+    rsv->acl = list;
+    rsv->rec.end = end;
+    rsv->rec.tasks_wanted = tasks;
+    text_printf (text, sizeof text, "TASKS==%u", tasks);
+    free (rsv->rec.expression);
+    rsv->rec.expression = strdup (text);
+    if (acl != rsv->rec.acl) {
+        free (rsv->rec.acl);
+        rsv->rec.acl = strdup (acl);
+    }
+    pass_wake (svc);
+    return local_store_rsv_put (svc->store, &rsv->rec, err);
+}
+
 /* --- ending ------------------------------------------------------------------------------------- */
 
 static int drop (struct svc *svc, const struct admin_caller *caller, struct site_rsv *rsv,

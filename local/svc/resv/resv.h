@@ -41,6 +41,13 @@ int resv_create (struct svc *svc, const struct admin_caller *caller, struct stor
 int resv_adopt (struct svc *svc, struct store_rsv *rec, const struct allocation *a,
                 struct site_rsv **out, struct err *err);
 void resv_disown (struct svc *svc, struct site_rsv *rsv);
+/* Within a transaction: another end, no more tasks, other rights (as rec.acl has them) for a reservation of this kind. The core
+ * first: should the transaction fail, the daemon has to stop. ERR_CONFLICT and nothing is changed, where others have its nodes
+ * later. Uses call_arena. */
+int resv_change (struct svc *svc, struct site_rsv *rsv, time_us end, uint32_t tasks,
+                 const char *acl, struct err *err);
+/* The one of a co-allocated part, by its job; NULL: none. */
+struct site_rsv *resv_of_part (struct svc *svc, uint64_t job);
 int resv_release (struct svc *svc, const struct admin_caller *caller, struct site_rsv *rsv,
                   struct err *err);
 struct site_rsv *resv_find (struct svc *svc, const char *name);
