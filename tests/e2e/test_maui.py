@@ -70,7 +70,7 @@ class Maui(SiteCase):
         self.assertEqual(self.ids("showq", "-p", "east"), ["101", "104", "103"], "who waits may come here")
         self.assertEqual(self.ids("showq", "-r", "-p", "west"), ["102"])
         self.no(5, "has no partition north", "showq", "-p", "north")
-        self.no(2, "one of -r, -i, -b and -a", "showq", "-a", "-r")
+        self.no(2, "one of -r, -i, -b, -c and -a", "showq", "-a", "-r")
         plain, verbose = self.run_("showq", "-r").splitlines(), self.run_("showq", "-r", "-v").splitlines()
         self.assertTrue(verbose[0].startswith(plain[0]) and verbose[0].endswith("ACCOUNT      CLASS      QOS"))
         for short, long in zip(plain[2:4], verbose[2:4]):
