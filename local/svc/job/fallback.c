@@ -8,17 +8,19 @@
 #include "local/svc/job.h"
 #include "local/svc/job/fallback.h"
 #include "local/svc/svc_i.h"
-#include "proto/rpc/envelope.h"
+#include "proto/rpc/pbguard.h"
 
-static Nui__Common__V1__Envelope *within (const Nui__Common__V1__Envelope *envelope)
+/* Looked through first: whoever looked at the first one saw bytes only. */
+static Nui__Common__V1__Envelope *fallback_within (const Nui__Common__V1__Envelope *envelope)
 {
     return envelope && envelope->fallback.len
-               ? nui__common__v1__envelope__unpack (NULL, envelope->fallback.len,
-                                                    envelope->fallback.data)
+               ? (Nui__Common__V1__Envelope *)pbguard_unpack (
+                     &nui__common__v1__envelope__descriptor, envelope->fallback.data,
+                     envelope->fallback.len, NULL)
                : NULL;
 }
 
-static void drop (Nui__Common__V1__Envelope *envelope)
+static void fallback_drop (Nui__Common__V1__Envelope *envelope)
 {
     free (envelope->fallback.data);
     envelope->fallback = (ProtobufCBinaryData){0};
@@ -28,7 +30,7 @@ Nui__Common__V1__Envelope *fallback_bare (const void *bytes, size_t len)
 {
     Nui__Common__V1__Envelope *envelope = nui__common__v1__envelope__unpack (NULL, len, bytes);
     if (envelope)
-        drop (envelope);
+        fallback_drop (envelope);
     return envelope;
 }
 
@@ -42,7 +44,7 @@ const char *fallback_wanted (const struct svc *svc, const struct jobspec *spec,
 }
 
 /* All else is the same. */
-static bool same_but_account (const Nui__Common__V1__Job *first, const Nui__Common__V1__Job *other)
+static bool fallback_same (const Nui__Common__V1__Job *first, const Nui__Common__V1__Job *other)
 {
     Nui__Common__V1__Job as = *other;
     as.account = first->account;
@@ -70,7 +72,7 @@ int fallback_check (struct svc *svc, const struct jobspec *spec,
         return 0;
     if (!svc->bank || !*account)
         return err_set (err, ERR_INVALID, "site %s has no fallback account", svc->site);
-    Nui__Common__V1__Envelope *second = within (envelope);
+    Nui__Common__V1__Envelope *second = fallback_within (envelope);
     if (!second || second->fallback.len)
         return err_set (err, ERR_INVALID, "what is signed for the fallback account cannot be read");
     int rc = jobspec_verify (svc, second, "", NULL, 0, true, &other, err);
@@ -83,7 +85,7 @@ int fallback_check (struct svc *svc, const struct jobspec *spec,
     else if (strcmp (other.submitter, spec->submitter) != 0)
         rc = err_set (err, ERR_UNAUTHENTIC, "the job is signed by %.120s, its fallback by %.120s",
                       spec->submitter, other.submitter);
-    else if (!same_but_account (spec->job, other.job))
+    else if (!fallback_same (spec->job, other.job))
         rc = err_set (err, ERR_INVALID,
                       "what is signed for the fallback account is not the same job");
     else
@@ -93,8 +95,8 @@ int fallback_check (struct svc *svc, const struct jobspec *spec,
 }
 
 /* The job's envelope is this from now on. */
-static int write (struct svc *svc, struct site_job *job, const Nui__Common__V1__Envelope *envelope,
-                  struct err *err)
+static int fallback_write (struct svc *svc, struct site_job *job,
+                           const Nui__Common__V1__Envelope *envelope, struct err *err)
 {
     size_t len = nui__common__v1__envelope__get_packed_size (envelope);
     uint8_t *bytes = malloc (len + 1);
@@ -108,7 +110,7 @@ static int write (struct svc *svc, struct site_job *job, const Nui__Common__V1__
     return rc;
 }
 
-static Nui__Common__V1__Envelope *kept (struct svc *svc, uint64_t number, struct err *err)
+static Nui__Common__V1__Envelope *fallback_kept (struct svc *svc, uint64_t number, struct err *err)
 {
     void *bytes = NULL;
     size_t len = 0;
@@ -125,8 +127,8 @@ int fallback_keep (struct svc *svc, uint64_t number, const Nui__Common__V1__Enve
     struct site_job *job = svc_job (svc, number);
     if (envelope->fallback.len == 0 || !job)
         return 0;
-    Nui__Common__V1__Envelope *has = kept (svc, number, err);
-    int rc = !has ? err->code : has->fallback.len ? 0 : write (svc, job, envelope, err);
+    Nui__Common__V1__Envelope *has = fallback_kept (svc, number, err);
+    int rc = !has ? err->code : has->fallback.len ? 0 : fallback_write (svc, job, envelope, err);
     nui__common__v1__envelope__free_unpacked (has, NULL);
     return rc;
 }
@@ -134,7 +136,7 @@ int fallback_keep (struct svc *svc, uint64_t number, const Nui__Common__V1__Enve
 bool fallback_is (const Nui__Common__V1__Envelope *stored,
                   const Nui__Common__V1__Envelope *envelope)
 {
-    Nui__Common__V1__Envelope *second = within (stored);
+    Nui__Common__V1__Envelope *second = fallback_within (stored);
     bool same = second && second->body.len == envelope->body.len &&
                 memcmp (second->body.data, envelope->body.data, second->body.len) == 0;
     nui__common__v1__envelope__free_unpacked (second, NULL);
@@ -142,7 +144,7 @@ bool fallback_is (const Nui__Common__V1__Envelope *stored,
 }
 
 /* As the user signed it for the other account; its QoS is what the policy gives it with that. */
-static int changed (struct svc *svc, struct site_job *job, struct err *err)
+static int fallback_changed (struct svc *svc, struct site_job *job, struct err *err)
 {
     struct jobspec spec;
     int rc = jobspec_load (svc, &job->rec, &spec, err);
@@ -162,22 +164,23 @@ bool fallback_take (struct svc *svc, struct site_job *job)
     if (!*account || job->part || *job->rec.grid_job_id || job->rm.native ||
         strcmp (job->rec.pay_account, account) == 0)
         return false;
-    Nui__Common__V1__Envelope *first = kept (svc, job->rec.number, &err), *second = within (first);
+    Nui__Common__V1__Envelope *first = fallback_kept (svc, job->rec.number, &err),
+                              *second = fallback_within (first);
     if (!second) {
         nui__common__v1__envelope__free_unpacked (first, NULL);
         return false;
     }
-    drop (first); /* and is inside the other from now on */
+    fallback_drop (first); /* and is inside the other from now on */
     second->fallback.len = nui__common__v1__envelope__get_packed_size (first);
     second->fallback.data = malloc (second->fallback.len + 1);
     assert (second->fallback.data);
     nui__common__v1__envelope__pack (first, second->fallback.data);
     snprintf (job->rec.pay_account, sizeof job->rec.pay_account, "%s", account);
-    int rc = write (svc, job, second, &err);
+    int rc = fallback_write (svc, job, second, &err);
     nui__common__v1__envelope__free_unpacked (first, NULL);
     nui__common__v1__envelope__free_unpacked (second, NULL);
     if (rc == 0)
-        rc = changed (svc, job, &err);
+        rc = fallback_changed (svc, job, &err);
     if (rc != 0) {
         daemon_stop (svc->daemon, &err);
         return false;
