@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -605,10 +606,41 @@ static void shorten (char **text, size_t width)
     *text = strbuf_steal (&out);
 }
 
-static char *cell_spelled (const struct table *table, size_t i, bool year)
+/* "… clear at 2026-11-26T17:14:19Z": a daemon's sentence says moments in UTC; who reads it at a terminal has them as all moments
+ * of tables are. */
+static void moments_local (const char *text, time_us now, struct strbuf *out)
+{
+    static const char pattern[] =
+        "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]Z*";
+    while (*text) {
+        struct tm tm = {0};
+        char local[QUANTITY_TEXT_MAX];
+        const char *rest =
+            fnmatch (pattern, text, 0) == 0 ? strptime (text, "%Y-%m-%dT%H:%M:%SZ", &tm) : NULL;
+        if (!rest) {
+            strbuf_putc (out, *text++);
+            continue;
+        }
+        time_us moment = (time_us)timegm (&tm) * US_PER_S;
+        strbuf_puts (out, time_format_table (moment, local));
+        if (year_of (moment) != year_of (now))
+            strbuf_printf (out, " %d", year_of (moment));
+        text = rest;
+    }
+}
+
+static char *cell_spelled (const struct table *table, size_t i, bool year,
+                           const struct table_look *look)
 {
     struct strbuf b = STRBUF_INIT;
     uint32_t c = (uint32_t)(i % table->columns);
+    if (look->width && table->column[c].type == TABLE_TEXT && !table->cell[i].is_null) {
+        struct strbuf utc = STRBUF_INIT;
+        cell_for_people (&table->column[c], &table->cell[i], &utc);
+        moments_local (strbuf_text (&utc), look->now, &b);
+        strbuf_free (&utc);
+        return strbuf_steal (&b);
+    }
     cell_for_people (&table->column[c], &table->cell[i], &b);
     if (year && is_moment (table, (uint32_t)(i / table->columns), c))
         strbuf_printf (&b, " %d", year_of (table->cell[i].value));
@@ -631,7 +663,7 @@ void table_to_text (const struct table *table, struct table_look look, struct st
     }
     for (size_t i = 0; i < table->cells; i++) {
         uint32_t c = (uint32_t)(i % columns);
-        text[columns + i] = cell_spelled (table, i, year[c]);
+        text[columns + i] = cell_spelled (table, i, year[c], &look);
         size_t w = width_of (text[columns + i]);
         width[c] = w > width[c] ? w : width[c];
     }
@@ -763,7 +795,7 @@ static void record_to_text (const struct table *table, struct table_look look, s
     for (uint32_t c = 0; c < table->columns; c++) {
         if (!title[c])
             continue;
-        char *value = cell_spelled (table, c, years_shown (table, c, look.now));
+        char *value = cell_spelled (table, c, years_shown (table, c, look.now), &look);
         strbuf_printf (out, "%s:%*s%s\n", title[c], (int)(width - width_of (title[c])) + 2, "",
                        value);
         free (value);

@@ -167,6 +167,30 @@ static void years_and_zones (void **state)
     table_destroy (t);
 }
 
+/* At a terminal moments inside sentences are the reader's; elsewhere they stay as the daemon said them. */
+static void sentences_have_the_readers_zone (void **state)
+{
+    (void)state;
+    static const struct table_column one[] = {{"reason", "Reason", TABLE_TEXT}};
+    struct table_look look = {.noheader = true, .now = INT64_C (1795271400) * US_PER_S};
+    struct strbuf out = STRBUF_INIT;
+    struct table *t = table_create (one, 1);
+    table_text (t, "clears at 2026-11-21T14:30:00Z; 2027-01-02T23:30:00Z, 1-2T3:4Z");
+    table_end_row (t);
+    setenv ("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+    tzset ();
+    table_to_text (t, look, &out);
+    assert_string_equal (strbuf_text (&out),
+                         "clears at 2026-11-21T14:30:00Z; 2027-01-02T23:30:00Z, 1-2T3:4Z\n");
+    strbuf_clear (&out);
+    look.width = 100;
+    table_to_text (t, look, &out);
+    assert_string_equal (strbuf_text (&out),
+                         "clears at Sat Nov 21 15:30:00; Sun Jan  3 00:30:00 2027, 1-2T3:4Z\n");
+    strbuf_free (&out);
+    table_destroy (t);
+}
+
 static void as_csv (void **state)
 {
     (void)state;
@@ -344,8 +368,9 @@ int main (void)
         cmocka_unit_test (full_disk_is_told),
         cmocka_unit_test (nested_json),
         cmocka_unit_test (fits_the_terminal),
-        cmocka_unit_test (leaves_out_what_can_be_spared),
+        cmocka_unit_test_setup (leaves_out_what_can_be_spared, utc),
         cmocka_unit_test_setup (years_and_zones, utc),
+        cmocka_unit_test (sentences_have_the_readers_zone),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
