@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "proto/base/clock.h"
+#include "proto/cli/metas.h"
+#include "proto/nui/v1/meta.pb-c.h"
 
 int site_admin (struct cli_context *ctx, const char *site, const char *method, const void *request,
                 bool idempotent, void *reply_out, struct err *err)
@@ -15,6 +17,43 @@ int site_admin (struct cli_context *ctx, const char *site, const char *method, c
         return err->code;
     return rpcclient_call (client, &nui__local__v1__admin__descriptor, method, request,
                            SITE_CALL_TIMEOUT_S * US_PER_S, idempotent, reply_out, err);
+}
+
+/* Of the job's components; none, or several. */
+static int one_site_of (const Nui__Meta__V1__JobStatus *status, char site[SITE_NAME_CAP],
+                        struct err *err)
+{
+    *site = '\0';
+    for (size_t i = 0; i < status->n_components; i++) {
+        const char *name = status->components[i]->site;
+        if (*site && *name && strcmp (site, name) != 0)
+            return err_set (err, ERR_INVALID, "%s is at %s and at %s: --site says which is meant",
+                            status->grid_job_id, site, name);
+        if (*name)
+            snprintf (site, SITE_NAME_CAP, "%s", name);
+    }
+    return *site ? 0
+                 : err_set (err, ERR_NOT_FOUND, "%s is at no site: nui status %s says why",
+                            status->grid_job_id, status->grid_job_id);
+}
+
+int site_of_grid_job (struct cli_context *ctx, const char *job, char buf[SITE_NAME_CAP],
+                      const char **site, struct err *err)
+{
+    Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
+    ProtobufCMessage *reply = NULL;
+    struct err none;
+    if (*site || strncmp (job, "grid.", 5) != 0 || cli_site_name (ctx, NULL, &none))
+        return 0;
+    struct metas *metas = cli_metas (ctx, err);
+    request.grid_job_id = (char *)(uintptr_t)job;
+    if (!metas || metas_call (metas, &nui__meta__v1__meta__descriptor, "Status", &request.base,
+                              SITE_CALL_TIMEOUT_S * US_PER_S, &reply, err) < 0)
+        return err->code;
+    int rc = one_site_of ((const Nui__Meta__V1__JobStatus *)reply, buf, err);
+    protobuf_c_message_free_unpacked (reply, NULL);
+    *site = buf;
+    return rc;
 }
 
 int site_taken (struct cli_context *ctx, const struct cli_said *said,

@@ -505,7 +505,9 @@ static int checkjob_run (struct cli_context *ctx, int argc, char **argv)
         request.level = (char *)args.level;
     if (args.reservation)
         request.reservation = (char *)args.reservation;
-    if (site_admin (ctx, args.site, "CheckJob", &request, true, &detail, &err) < 0)
+    char site[SITE_NAME_CAP];
+    if (site_of_grid_job (ctx, request.job_id, site, &args.site, &err) < 0 ||
+        site_admin (ctx, args.site, "CheckJob", &request, true, &detail, &err) < 0)
         return cli_fail ("checkjob", &err);
     if (args.node && !node_known (detail, args.node)) {
         err_set (&err, ERR_NOT_FOUND, "nothing is known of job %s on node %.80s",

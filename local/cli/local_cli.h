@@ -49,6 +49,11 @@ enum { SITE_CALL_TIMEOUT_S = 30 };
 cli_take site_taken;
 extern const struct cli_service site_service;
 
+enum { SITE_NAME_CAP = 128 };
+/* Where a job of the grid is to be asked for: nui.cfg names several sites and none is said, so that the metascheduler knows.
+ * Nothing for other jobs. *site: --site or NULL, then buf. */
+int site_of_grid_job (struct cli_context *ctx, const char *job, char buf[SITE_NAME_CAP],
+                      const char **site, struct err *err);
 /* A unary call to the site's Admin service. site: --site or NULL. */
 int site_admin (struct cli_context *ctx, const char *site, const char *method, const void *request,
                 bool idempotent, void *reply_out, struct err *err);

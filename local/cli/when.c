@@ -436,7 +436,9 @@ static int showstart_run (struct cli_context *ctx, int argc, char **argv)
         return cli_usage ("showstart", "%s", err.text);
     if (!at)
         request.job_id = operands.item[0];
-    if (site_admin (ctx, args.site, "StartTime", &request, true, &reply, &err) < 0)
+    char site[SITE_NAME_CAP];
+    if ((!at && site_of_grid_job (ctx, request.job_id, site, &args.site, &err) < 0) ||
+        site_admin (ctx, args.site, "StartTime", &request, true, &reply, &err) < 0)
         return cli_fail ("showstart", &err);
     const char *name = at ? operands.item[0] : reply->job_id;
     if (args.estimate && cli_format (ctx) != CLI_TABLE) {

@@ -41,6 +41,18 @@ class Steps(GridCase):
         self.assertEqual(sum(l["held"] for l in lines), 0)
         self.assert_books_close()
 
+    def test_by_its_name_in_the_grid(self):
+        """Commands of one site find it where it is; of a pair a person has to say whom she means."""
+        ident = self.grid.submit("alice", "-A", "phys", "--site", "beta", SAMPLES / "hello.sh")
+        self.wait_state(ident, ("Completed",))
+        job = self.grid.json("alice", "checkjob", ident)["job"]
+        self.assertEqual((job["grid_job_id"], job["job_id"].split(".")[0]), (ident, "beta"))
+        pair = self.grid.submit("alice", "-A", "phys", "-t", 60, "--component", "left:site=alpha,tasks=1",
+                                "--component", "right:site=beta,tasks=1", SAMPLES / "pair.py")
+        self.wait_state(pair, ("Completed",))
+        self.assertIn(f"{pair} is at alpha and at beta: --site says which", self.nui("alice", "showstart", pair, code=1).stderr)
+        self.assertIn("alpha.", self.nui("alice", "checkjob", "--site", "alpha", pair).stdout)
+
     def test_two_sites(self):
         ident = self.grid.submit("alice", "-A", "phys", "-t", 60, "--component",
                                  "left:site=alpha,tasks=2", "--component", "right:site=beta,tasks=3",
