@@ -2,6 +2,7 @@
 in one mail; nobody else is, and nothing that a user says gets into a header."""
 import re
 import socketserver
+import subprocess
 import threading
 
 from fixture import GridCase, main, wait_for
@@ -123,6 +124,18 @@ class Mail(GridCase):
             words = f"{done.stdout.strip()} ({to}.sh) has ended: Failed, alpha: exit code 3"
             wait_for(f"the mail of {to}", lambda: any(words in m for m in self.mails(f"{to}@example.org")), 60, self.grid.layout.log)
         self.assertEqual([m for m in Smtp.mails if "elsewhere" in str(m)], [])
+
+    def test_configuration(self):
+        config = self.grid.layout.config("meta").read_text()
+        broken = self.grid.layout.config("meta").with_name("broken-meta.cfg")
+        for bad, says in ((["MAILSERVER http://x.example"], "wanted smtp://HOST or smtps://HOST"),
+                          (["MAILFROM nui"], "belong together"), (["MAILALLOW example.org"], "wanted @DOMAIN")):
+            lines = [line for line in config.splitlines() if not line.startswith(bad[0].split()[0])]
+            broken.write_text("\n".join(lines + bad) + "\n")
+            broken.chmod(0o600)
+            done = subprocess.run([self.grid.programs["nui-meta"], "--config", broken, "--check"], text=True, capture_output=True)
+            self.assertEqual(done.returncode, 1, bad)
+            self.assertIn(says, done.stdout + done.stderr)
 
     def test_refused(self):
         script = self.write("refused.sh", "#!/bin/sh\n")
