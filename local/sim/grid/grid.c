@@ -52,6 +52,7 @@ static const struct conf_param site_attrs[] = {
      .min = 1,
      .max = 1 << 20},
     {.name = "JOBS", .type = CONF_STRING, .offset = offsetof (struct grid_site, jobs)},
+    {.name = "SILENT", .type = CONF_STRING, .offset = offsetof (struct grid_site, silent)},
     {.name = NULL},
 };
 
@@ -76,6 +77,24 @@ static const struct conf_param params[] = {
      .initial = "TRUE"},
     {.name = NULL},
 };
+
+/* "10:00:00..1:00:00:00" */
+static int silence_read (struct grid_site *site, struct err *err)
+{
+    char from[64];
+    const char *dots = site->silent ? strstr (site->silent, "..") : NULL;
+    if (!site->silent)
+        return 0;
+    snprintf (from, sizeof from, "%.*s", dots ? (int)(dots - site->silent) : 0, site->silent);
+    if (!dots || duration_parse (from, &site->silent_from, err) < 0 ||
+        duration_parse (dots + 2, &site->silent_until, err) < 0 || site->silent_from < 0 ||
+        site->silent_until <= site->silent_from)
+        return err_set (err, ERR_INVALID,
+                        "SITECFG[%s] SILENT=%.60s: wanted from when until when after the "
+                        "beginning, as in 10:00:00..20:00:00",
+                        site->name, site->silent);
+    return 0;
+}
 
 static int conf_fill (struct grid *grid, const char *path, struct err *err)
 {
@@ -125,6 +144,9 @@ static int site_read (struct grid_site *site, void (*note) (void *self, const ch
     int rc = workload_range_parse (site->jobs, &range, err);
     if (rc)
         return err_prefix (err, "SITECFG[%s] JOBS", site->name);
+    rc = silence_read (site, err);
+    if (rc)
+        return rc;
     site->workload = workload_read (site->workload_path, &range, &site->names, err);
     if (!site->workload)
         return err->code;
@@ -218,7 +240,8 @@ void grid_destroy (struct grid *grid)
 
 static struct gridsim_site site_of (struct grid_site *from)
 {
-    return (struct gridsim_site){from->name, &from->names, from->policy, from->machine};
+    return (struct gridsim_site){from->name,    &from->names,      from->policy,
+                                 from->machine, from->silent_from, from->silent_until};
 }
 
 /* All machines as one, all users apart. */
@@ -258,7 +281,8 @@ static int pool_make (const struct grid *grid, struct pool *pool, struct err *er
         pool->job[i] = (struct gridsim_job){to, from->submit, 0};
     }
     int rc = policy_conf_load (grid->pool_config, &pool->names, &pool->policy, NULL, err);
-    pool->site = (struct gridsim_site){"pool", &pool->names, pool->policy, &pool->machine};
+    pool->site = (struct gridsim_site){
+        .name = "pool", .names = &pool->names, .policy = pool->policy, .machine = &pool->machine};
     return rc;
 }
 

@@ -18,6 +18,8 @@ struct grid_site {
     const char *workload_path, *config_path, *resources_path;
     int64_t nodes, procs_per_node; /* 0: not said */
     const char *jobs;              /* "A..B", or NULL: all */
+    const char *silent;            /* "D..D" from the beginning, or NULL: never */
+    duration_us silent_from, silent_until;
     struct cred_names names;
     struct policy *policy;
     struct workload *workload;

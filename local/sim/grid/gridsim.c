@@ -221,6 +221,13 @@ static bool has_room (const struct site *site)
     return site->given < site->cap;
 }
 
+/* The metascheduler hears it. */
+static bool heard (const struct run *run, uint32_t site)
+{
+    const struct gridsim_site *s = &run->setup->site[site];
+    return run->now < s->silent_from || run->now >= s->silent_until;
+}
+
 /* Gives it and lets the site have its pass. */
 static int give (struct run *run, uint64_t job, uint32_t part, uint32_t to, struct engine_job what,
                  struct err *err)
@@ -319,7 +326,7 @@ static int place (struct run *run, uint64_t index, struct err *err)
     uint32_t count = 0, sites = run->setup->place ? run->setup->site_count : 0;
     int rc = 0;
     for (uint32_t s = 0; s < sites && !rc; s++) {
-        if (!may_run (run, job, s, job->job->procs) || !has_room (&run->site[s]))
+        if (!may_run (run, job, s, job->job->procs) || !has_room (&run->site[s]) || !heard (run, s))
             continue;
         what[count] = job_for (run, job, s, &job->job->req, job->job->procs);
         rc = candidate_ask (run, s, &what[count], &candidate[count], err);
@@ -376,7 +383,9 @@ static int moves_to (struct run *run, uint32_t to, struct err *err)
     int rc = 0;
     for (uint32_t from = 0; from < run->setup->site_count && !rc; from++) {
         struct cluster *cluster = engine_cluster (run->site[from].engine);
-        uint32_t count = from == to ? 0 : cluster_job_list (cluster, JOB_IDLE, waiting, LOOK_AHEAD);
+        uint32_t count = from == to || !heard (run, from)
+                             ? 0
+                             : cluster_job_list (cluster, JOB_IDLE, waiting, LOOK_AHEAD);
         bool left = false;
         count = count < LOOK_AHEAD ? count : LOOK_AHEAD;
         for (uint32_t i = 0; i < count && !rc; i++) {
@@ -399,7 +408,7 @@ static int moves (struct run *run, struct err *err)
 {
     int rc = 0;
     for (uint32_t s = 0; s < run->setup->site_count && !rc; s++) {
-        if (!run->site[s].changed)
+        if (!run->site[s].changed || !heard (run, s))
             continue;
         run->site[s].changed = false;
         rc = moves_to (run, s, err);
@@ -477,7 +486,7 @@ static int group_choose (struct run *run, struct group *group, time_us not_after
     for (uint32_t s = 0; s < run->setup->site_count && !rc; s++) {
         uint32_t p = s == job->home ? 0 : 1;
         struct half *half = &group->half[p];
-        if (!may_run (run, job, s, half->procs) || !has_room (&run->site[s]))
+        if (!may_run (run, job, s, half->procs) || !has_room (&run->site[s]) || !heard (run, s))
             continue;
         struct engine_job what = job_for (run, job, s, &half->req, half->procs);
         rc = half_offer (run, group, &what, p, s, &offer[problem.offer_count++], err);

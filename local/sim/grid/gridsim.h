@@ -9,6 +9,9 @@
  * is two halves at one moment: one at its home, the other at another site; the earliest common
  * start of the sites' exact answers, firm from then on, and earlier when jobs end before their limits. Messages take no time and are never lost.
  *
+ * A site that is cut off gets nothing from the metascheduler and gives nothing back; what is there goes on, and promises that it
+ * made stand. Its own users' jobs go elsewhere meanwhile, where they can.
+ *
  * A visiting job keeps its time of submission; its user is HOME.USER there, under that site's
  * defaults. Jobs that ask for more than processors stay at home. */
 #ifndef NUI_LOCAL_SIM_GRID_GRIDSIM_H
@@ -24,6 +27,8 @@ struct gridsim_site {
     struct cred_names *names; /* grow by visitors */
     const struct policy *policy;
     const struct machine *machine;
+    time_us silent_from,
+        silent_until; /* the metascheduler hears nothing of it in between: it is cut off */
 };
 
 struct gridsim_job {

@@ -159,6 +159,39 @@ static void test_moved (void **state)
     grid_destroy (grid);
 }
 
+/* b has room, and nobody hears it for half an hour: a's job waits at home, and goes over when b is there again. */
+static void test_cut_off (void **state)
+{
+    (void)state;
+    static const struct line a[] = {{0, 7200, 4, 7200}, {10, 100, 2, 200}, {9000, 10, 1, 10}};
+    static const struct line b[] = {
+        {0, 50, 1, 60}, {600, 10, 1, 10}, {2000, 10, 1, 10}, {9000, 1, 1, 10}};
+    log_put ("a.swf", 4, a, 3);
+    log_put ("b.swf", 8, b, 4);
+    struct grid *grid = grid_of (TWO_SITES "SITECFG[b] SILENT=0..30:00\n");
+    struct grid_run placed = run_of (grid, GRID_PLACED, 0, NULL);
+    struct grid_run moved = run_of (grid, GRID_MOVED, 0, NULL);
+    struct grid_run halves = run_of (grid, GRID_SHARED, 1, &moved);
+    for (uint64_t i = 0; i < grid->count; i++) {
+        if (grid->job[i].job->number != 2)
+            continue;
+        if (grid->job[i].home == 0) {
+            assert_int_equal (placed.result[i].start, 7200 * US_PER_S);
+            assert_int_equal (moved.result[i].start, 2000 * US_PER_S);
+            assert_int_equal (moved.result[i].site, 1);
+        } else { /* one of b's own users: it waits where it could be given */
+            assert_int_equal (placed.result[i].site, 0);
+            assert_int_equal (placed.result[i].start, 7200 * US_PER_S);
+            assert_int_equal (moved.result[i].site, 1);
+        }
+    }
+    assert_true (halves.summary.no_slot > 0);
+    grid_run_free (&placed);
+    grid_run_free (&moved);
+    grid_run_free (&halves);
+    grid_destroy (grid);
+}
+
 /* Half at home, half elsewhere, when both have room: a at 500 (by the limit), b at 800. */
 static void test_halves (void **state)
 {
@@ -405,6 +438,10 @@ static void test_refusals (void **state)
     } bad[] = {
         {"--grid none.cfg", "", "none.cfg", 5},
         {"--grid g.cfg", "SITECFG[a] WORKLOAD=a.swf CONFIG=easy.cfg\n", "two sites or more", 1},
+        {"--grid g.cfg",
+         "SITECFG[a] SILENT=5..1 WORKLOAD=a.swf CONFIG=easy.cfg\n"
+         "SITECFG[b] WORKLOAD=b.swf CONFIG=easy.cfg\n",
+         "SITECFG[a] SILENT=5..1: wanted from when until when", 1},
         {"--grid g.cfg", "SITECFG[a] WORKLOAD=a.swf\nSITECFG[b] WORKLOAD=b.swf CONFIG=easy.cfg\n",
          "SITECFG[a] needs WORKLOAD= and CONFIG=", 1},
         {"--grid g.cfg", TWO_SITES "MOVEGIAN 5\n", "did you mean MOVEGAIN", 1},
@@ -433,10 +470,15 @@ static void test_refusals (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_placed),  cmocka_unit_test (test_moved),
-        cmocka_unit_test (test_halves),  cmocka_unit_test (test_idle_beside_halves),
-        cmocka_unit_test (test_whole),   cmocka_unit_test (test_real_logs),
-        cmocka_unit_test (test_command), cmocka_unit_test (test_refusals),
+        cmocka_unit_test (test_placed),
+        cmocka_unit_test (test_moved),
+        cmocka_unit_test (test_cut_off),
+        cmocka_unit_test (test_halves),
+        cmocka_unit_test (test_idle_beside_halves),
+        cmocka_unit_test (test_whole),
+        cmocka_unit_test (test_real_logs),
+        cmocka_unit_test (test_command),
+        cmocka_unit_test (test_refusals),
     };
     return cmocka_run_group_tests (tests, setup, teardown);
 }
