@@ -192,13 +192,15 @@ static void terms_on_again (evutil_socket_t fd, short what, void *arg)
 static void terms_voted (void *arg, uint64_t as)
 {
     struct terms_call *call = arg;
-    struct gridjob *job = as ? job_live (call->metad, call->number) : NULL;
-    struct terms *t = job ? job->terms : NULL;
-    if (t && t->serial == call->serial) {
+    struct gridjob *job = job_live (call->metad, call->number);
+    struct terms *t = job && job->terms && job->terms->serial == call->serial ? job->terms : NULL;
+    free (call);
+    if (t && as) {
         terms_answer (t, NULL);
         terms_tell (t);
+    } else if (t) { /* another leads it, and tells the sites */
+        terms_drop (job);
     }
-    free (call);
 }
 
 /* ---- the decision */

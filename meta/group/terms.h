@@ -18,7 +18,7 @@ typedef void (*terms_done) (void *arg, const struct err *err);
 void terms_begin (struct gridjob *job, const EnvelopeMessage *envelope, terms_done done, void *arg);
 /* Its sites may have taken what nobody knows of: they are told what stands. */
 void terms_recover (struct gridjob *job);
-/* The job is being freed. */
+/* The job is being freed, or another's: who waits hears that nothing is known. */
 void terms_drop (struct gridjob *job);
 
 #endif

@@ -181,15 +181,13 @@ static int change_drop (struct change *ch, struct err *err)
                          rec->tasks_wanted, rec->acl, NULL, NULL, err);
 }
 
-static bool change_is_wanted (const struct change *ch)
+/* To the byte what was taken, whose signature was looked at then. */
+static bool change_is_wanted (const struct store_part *rec, const Envelope *envelope)
 {
-    const struct store_part *rec = &ch->part->rec;
     Envelope *wanted =
         rec->wanted ? nui__common__v1__envelope__unpack (NULL, rec->wanted_len, rec->wanted) : NULL;
-    Job *job = wanted ? element_unpack (wanted, NULL) : NULL;
-    bool same = job && change_same (job, ch->next);
-    if (job)
-        nui__common__v1__job__free_unpacked (job, NULL);
+    bool same = wanted && wanted->body.len == envelope->body.len &&
+                memcmp (wanted->body.data, envelope->body.data, wanted->body.len) == 0;
     if (wanted)
         nui__common__v1__envelope__free_unpacked (wanted, NULL);
     return same;
@@ -201,7 +199,8 @@ static int change_keep (struct change *ch, const Envelope *envelope, const char 
     if (change_same (ch->now, ch->next))
         return change_drop (ch, err);
     /* Not what was taken: a part that came in the place of a lost one, say. */
-    int rc = change_is_wanted (ch) ? 0 : change_take (ch, envelope, meta, err);
+    int rc =
+        change_is_wanted (&ch->part->rec, envelope) ? 0 : change_take (ch, envelope, meta, err);
     if (rc != 0)
         return rc;
     struct svc *svc = ch->part->svc;

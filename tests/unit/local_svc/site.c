@@ -584,7 +584,10 @@ Nui__Common__V1__Envelope *job_envelope (struct site *s, const struct job_make *
     component.reqs = reqs;
     component.walltime_us = make->walltime ? make->walltime : 60 * US_PER_S;
     component.script.data = (uint8_t *)make->script;
-    component.script.len = strlen (make->script);
+    component.script.len = make->reserve ? 0 : strlen (make->script);
+    Nui__Common__V1__Reserve reserve = NUI__COMMON__V1__RESERVE__INIT;
+    reserve.changes = (ProtobufCBinaryData){make->changes ? 16 : 0, (uint8_t *)make->changes};
+    job.reserve = make->reserve ? &reserve : NULL;
     req.tasks = make->tasks ? make->tasks : 1;
     component.qos = (char *)(make->qos ? make->qos : "");
     char *flags[] = {(char *)make->flag};

@@ -120,7 +120,9 @@ struct job_make {
     bool boundless;    /* says nothing of what it may cost; else: whatever */
     const char *array; /* 16 bytes; NULL: none */
     uint32_t array_index, array_limit;
-    uint32_t twins; /* further components like the first, "twin0", "twin1" …: at most 3 */
+    uint32_t twins;         /* further components like the first, "twin0", "twin1" …: at most 3 */
+    bool reserve;           /* a co-reservation: no script */
+    const uint8_t *changes; /* … that is to have other terms; 16 bytes; NULL: a new one */
 };
 /* A signed job. Free with envelope_free. */
 Nui__Common__V1__Envelope *job_envelope (struct site *s, const struct job_make *make);
