@@ -115,12 +115,14 @@ static void longer_whoever_dies (void (*strike) (struct machine *server), const 
     ask.walltime = 60 * SEC;
     uint32_t job = grid_submit ("meta1", &ask);
     CHECK (grid_until (both_reserved, NULL, 60 * SEC), "nothing stands");
+    sim_run (sim.now + 2 * SEC); /* its coordinator knows, too */
     if (method)
         strike_at (server, method, 0, strike);
     grid_change (job, 100 * SEC);
     CHECK (grid_until (changed, &job, 50 * SEC), "its user hears nothing");
     CHECK (!method || hit_struck (NULL), "nothing happened to %s", server);
     CHECK (grid_until (told_alike, NULL, 40 * SEC), "alpha and beta differ");
+    CHECK (method || grid_changed (job) == 1, "it is refused");
     CHECK ((grid_changed (job) == 1) == (grid_reserved_for ("alpha", &wanted) == 100 * SEC),
            "its user was told something else");
     expect (job, COMPLETED);
@@ -149,6 +151,7 @@ static void site_dies_keeping_it_longer (void)
     ask.walltime = 60 * SEC;
     uint32_t job = grid_submit ("meta1", &ask);
     CHECK (grid_until (both_reserved, NULL, 60 * SEC), "nothing stands");
+    sim_run (sim.now + 2 * SEC); /* its coordinator knows, too */
     strike_at ("beta", "Terms", 1, server_dies);
     grid_change (job, 100 * SEC);
     CHECK (grid_until (changed, &job, 50 * SEC) && grid_changed (job) == 1, "it was refused");
@@ -171,6 +174,7 @@ static void one_site_refuses_to_make_it_longer (void)
     ask.walltime = 60 * SEC;
     uint32_t job = grid_submit ("meta1", &ask);
     CHECK (grid_until (both_reserved, NULL, 60 * SEC), "nothing stands");
+    sim_run (sim.now + 2 * SEC); /* its coordinator knows, too */
     uint32_t other = grid_submit ("meta1", &next);
     CHECK (grid_until (gamma_reserved, NULL, 30 * SEC), "the other does not stand");
     grid_change (job, 100 * SEC);
