@@ -111,7 +111,7 @@ class Tour:
         return str(word).replace(f"{self.grid.layout.state}/", "")
 
     def daemons(self):
-        self.title("PostgreSQL, the bank, three sites, the metascheduler")
+        self.title("PostgreSQL, the bank, three sites, the metascheduler, the gate")
         grid = self.grid
         grid.start()
         print(f"postgresql {grid.ports['postgresql']:>6}  private, in "

@@ -302,7 +302,7 @@ static void ask_dispatch (struct ask *ask)
 {
     bool other = false;
     ask->dispatched = true;
-    ask->route = route_find (ask, &other);
+    ask->route = ask->gate->find (ask, &other);
     if (!ask->route)
         ask_problem (ask, other ? MHD_HTTP_METHOD_NOT_ALLOWED : MHD_HTTP_NOT_FOUND,
                      other ? "this path is not for %s" : "there is nothing here for %s", ask->verb);

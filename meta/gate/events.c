@@ -28,7 +28,7 @@ struct stream {
     struct event_text *event; /* being sent; NULL: none */
     size_t sent;
     const struct event_text *seen; /* the last that was begun, to compare only */
-    time_us until;                 /* its token's end */
+    struct token *token;           /* it ends with that */
     bool suspended, beat, over;
     struct stream *prev, *next;
 };
@@ -54,8 +54,8 @@ struct watches {
     uint32_t used[CLIENTS_MAX];
     struct event *ev_beat;
     struct watch *all;
+    X509_STORE *store; /* by which the streams' tokens were found good last; a reference */
     unsigned streams;
-    bool closing;
 };
 
 static void event_unref (struct event_text *event)
@@ -72,17 +72,42 @@ static void stream_wake (struct stream *s)
     }
 }
 
+/* Whether what was found good when the stream began still is, by the revocations of now. */
+static bool token_holds (const struct gate *gate, const struct token *token, time_us now)
+{
+    struct principal user;
+    struct err err;
+    GateDelegation *says =
+        gatedeleg_open (gate->id, &token->delegation, tlsid_self (gate->id), now, &user, &err);
+    if (says)
+        nui__common__v1__gate_delegation__free_unpacked (says, NULL);
+    return says != NULL;
+}
+
+static void store_keep (struct watches *watches, X509_STORE *store)
+{
+    X509_STORE_free (watches->store);
+    watches->store = store;
+    if (store)
+        X509_STORE_up_ref (store);
+}
+
 static void on_beat (evutil_socket_t fd, short what, void *arg)
 {
     struct watches *watches = arg;
+    X509_STORE *store = tlsid_store (watches->gate->id);
+    bool anew = watches->store != store;
     time_us now = clock_now_us ();
     struct watch *w;
     struct stream *s;
     (void)fd, (void)what;
+    if (anew)
+        store_keep (watches, store);
     DL_FOREACH (watches->all, w) {
         DL_FOREACH (w->streams, s) {
             s->beat = true;
-            s->over |= s->until <= now;
+            s->over |= s->token->says->expires_us <= now ||
+                       (anew && !token_holds (watches->gate, s->token, now));
             stream_wake (s);
         }
     }
@@ -94,6 +119,7 @@ struct watches *watches_create (struct gate *gate)
     if (!watches)
         abort ();
     watches->gate = gate;
+    store_keep (watches, tlsid_store (gate->id));
     watches->ev_beat = event_new (gate->base, -1, EV_PERSIST, on_beat, watches);
     if (!watches->ev_beat || event_add (watches->ev_beat, &(struct timeval){HEARTBEAT_S, 0}) != 0)
         abort ();
@@ -166,6 +192,7 @@ static void stream_free (void *arg)
             watch_release (w);
     }
     event_unref (s->event);
+    token_unref (s->token);
     free (s);
 }
 
@@ -179,7 +206,8 @@ static void stream_begin (struct watch *w, struct ask *ask)
     s->watch = w;
     s->gate = ask->gate;
     s->connection = ask->connection;
-    s->until = ask->token->says->expires_us;
+    s->token = ask->token;
+    s->token->refs++;
     text_printf (id, sizeof id, "id: %.40s\n", last ? last : "");
     if (last && w->latest && strncmp (w->latest->text, id, strlen (id)) == 0)
         s->seen = w->latest; /* it has that one */
@@ -349,9 +377,9 @@ void watches_destroy (struct watches *watches)
 {
     if (!watches)
         return;
-    watches->closing = true;
     for (uint32_t i = 0; i < CLIENTS_MAX; i++)
         rpcclient_destroy (watches->client[i]); /* its calls end, and with them their watches */
     event_free (watches->ev_beat);
+    store_keep (watches, NULL);
     free (watches);
 }

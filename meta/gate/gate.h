@@ -36,10 +36,11 @@ struct gate_config {
     duration_us timeout;
 };
 
-struct metrics_routes; /* counters by route and status: door.c */
-struct gate_site;      /* a client of a site: sites.c */
-struct watches;        /* streams of events: events.c */
-struct numbers;        /* numbers.c */
+struct route;
+struct ask;
+struct gate_site; /* a client of a site: sites.c */
+struct watches;   /* streams of events: events.c */
+struct numbers;   /* numbers.c */
 
 struct gate {
     struct event_base *base;
@@ -58,15 +59,15 @@ struct gate {
     struct watches *watches;
     struct connshare *shares;
     struct door *door[2]; /* HTTP, HTTPS */
-    struct ask *asks;     /* open */
-    char *openapi;        /* the document */
+    const struct route *(*find) (struct ask *ask,
+                                 bool *other_out); /* route_find: the door knows no route by name */
+    struct ask *asks;                              /* open */
+    char *openapi;                                 /* the document */
     time_us started;
     uint64_t answered[6]; /* by the first digit of the status */
     struct metrics_times times;
     bool stopping;
 };
-
-struct route;
 
 struct ask {
     struct gate *gate;

@@ -67,6 +67,7 @@ struct gate *gate_open (const struct gate_env *env, const struct gate_config *co
     gate->grid = env->grid;
     gate->name = tlsid_self (env->id)->name;
     gate->config = config;
+    gate->find = route_find;
     gate->started = clock_now_us ();
     gate->tokens = tokens_create (gate->id);
     gate->watches = watches_create (gate);

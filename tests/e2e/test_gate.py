@@ -5,6 +5,7 @@ import http.client
 import json
 import re
 import socket
+import subprocess
 import threading
 import urllib.request
 
@@ -392,7 +393,8 @@ class Gate(GridCase):
 
     def metrics(self):
         port = re.findall(r" metrics listen=\S+ port=(\d+)", self.grid.daemons["gate"].log.read_text())[-1]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as reply:
+        asked = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Accept": "text/plain"})
+        with urllib.request.urlopen(asked) as reply:
             return reply.read().decode()
 
     def test_etag(self):
@@ -408,6 +410,8 @@ class Gate(GridCase):
         for name in ('nui_gate_requests_total{code="2xx"}', 'nui_gate_requests_total{code="4xx"}', "nui_gate_request_seconds_count",
                      "nui_gate_connections", 'nui_build_info{program="nui-gate"'):
             self.assertIn(name, text)
+        done = subprocess.run(["promtool", "check", "metrics"], input=text, text=True, capture_output=True)
+        self.assertEqual((0, ""), (done.returncode, done.stdout + done.stderr))
 
     def test_hostile_requests(self):
         for data, answer in ((b"GET /api/v1/facility HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + b"A" * 70000 + b"\r\n\r\n", b" 4"),
@@ -455,6 +459,22 @@ class Silence(GridCase):
         self.assertIn("refused", problem["detail"])
         self.grid.daemons["meta"].start()
         wait_for("the gate to answer again", lambda: self.answers(case), 60, self.grid.layout.log)
+
+    def test_b_a_stream_ends_with_its_user(self):
+        """Last: alice is no more after it."""
+        grid = self.grid
+        self.write("long.sh", "#!/bin/sh\nsleep 600\n")
+        job = grid.submit("alice", "--time", "900", grid.layout.work / "long.sh")
+        token = self.nui("alice", "delegate", "--look").stdout.strip()
+        http_ = http.client.HTTPConnection("127.0.0.1", grid.ports["http-gate"], timeout=120)
+        self.addCleanup(http_.close)
+        http_.request("GET", f"/api/v1/nui/jobs/{job}/events", headers={"Authorization": f"Bearer {token}"})
+        reply = http_.getresponse()
+        self.assertEqual(200, reply.status)
+        grid.nui_ca("revoke", grid.layout.ca, "user", "alice")
+        text = reply.read()  # to its end, which comes
+        self.assertIn(b"event: state", text)
+        self.assertNotIn(b"GRID_COMPLETED", text)
 
     def answers(self, case):
         try:

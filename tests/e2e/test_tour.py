@@ -81,8 +81,8 @@ class Steps(GridCase):
 
 
     def test_sample_configurations_are_good(self):
-        for daemon, name in (("bank", "nui-bank"), ("meta", "nui-meta"), ("alpha", "nui-local")):
-            done = subprocess.run([self.grid.daemons[daemon].program, "--config",
+        for name in ("nui-bank", "nui-meta", "nui-local", "nui-gate"):
+            done = subprocess.run([self.grid.programs[name], "--config",
                                    SAMPLES / f"{name}.cfg", "--check"], capture_output=True,
                                   text=True, timeout=30)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -93,7 +93,7 @@ class Steps(GridCase):
 class WholeTour(unittest.TestCase):
     def test_as_the_quickstart_runs_it(self):
         """On a grid of its own, twice: it may be run again at any time."""
-        case = type("TourGrid", (GridCase,), {"fund": classmethod(lambda cls: None), "store": True})
+        case = type("TourGrid", (GridCase,), {"gate": True, "fund": classmethod(lambda cls: None), "store": True})
         case.setUpClass()
         try:
             for _ in range(2):
