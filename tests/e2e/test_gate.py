@@ -5,12 +5,14 @@ import http.client
 import json
 import re
 import socket
+import ssl
 import subprocess
 import threading
 import urllib.request
 
 import jsonschema
-from fixture import ROOT, GridCase, layout, main, wait_for
+from fixture import ROOT, GridCase, main, wait_for
+from grid.base import free_ports
 
 SPEC = json.loads((ROOT / "tests" / "data" / "iri" / "openapi.json").read_text())
 
@@ -460,7 +462,75 @@ class Silence(GridCase):
         self.grid.daemons["meta"].start()
         wait_for("the gate to answer again", lambda: self.answers(case), 60, self.grid.layout.log)
 
-    def test_b_a_stream_ends_with_its_user(self):
+    def check(self, *lines):
+        """What the program says of a configuration with these lines; comments, and keys that are said again, go."""
+        kept = [line for line in self.grid.layout.config("gate").read_text().splitlines()
+                if line.split(" ")[0] not in [said.split(" ")[0].lstrip("-") for said in lines]]
+        path = self.grid.layout.etc / "other.cfg"
+        path.write_text("\n".join(kept + [line for line in lines if not line.startswith("-")]) + "\n")
+        return subprocess.run([self.grid.programs["nui-gate"], "--config", path, "--check"], capture_output=True, text=True)
+
+    def test_b_doors_and_bounds(self):
+        grid, gate = self.grid, self.grid.daemons["gate"]
+        for lines, words in ((["HTTP 0.0.0.0:8480"], "without TLS only this machine itself is served"), (["HTTP localhost"], "an address and a port"),
+                             (["-HTTP"], "neither HTTP nor HTTPS is given"), (["HTTPS 0.0.0.0:8443"], "HTTPS needs HTTPSCERT and HTTPSKEY"),
+                             (["-META"], "META is missing"), (["-BANK"], "BANK"), (["HTTPRATE 0"], "HTTPRATE"), (["HTTPCOLOUR red"], "HTTPCOLOUR")):
+            done = self.check(*lines)
+            self.assertEqual(1, done.returncode, lines)
+            self.assertIn(words, done.stderr)
+        self.assertEqual(0, self.check("HTTPRATE 5").returncode)
+
+        port, mine = free_ports(1)[0], grid.layout.id_dir("gate", "gate")
+        with grid.layout.config("gate").open("a") as config:
+            config.write(f"HTTPS 127.0.0.1:{port}\nHTTPSCERT {mine}/cert.pem\nHTTPSKEY {mine}/key.pem\nHTTPRATE 5\nHTTPPERADDRESS 4\n")
+        gate.stop()
+        gate.start()
+        token = self.nui("alice", "delegate", "--look").stdout.strip()
+        head = {"Authorization": f"Bearer {token}"}
+        http_ = http.client.HTTPSConnection("localhost", port, timeout=30,
+                                            context=ssl.create_default_context(cafile=grid.layout.ca / "ca.pem"))
+        self.addCleanup(http_.close)
+        answers = []
+        for _ in range(40):
+            http_.request("GET", "/api/v1/account/capabilities", headers=head)
+            reply = http_.getresponse()
+            answers.append((reply.status, reply.headers["Retry-After"], json.loads(reply.read())))
+        self.assertEqual(200, answers[0][0])
+        self.assertTrue(answers[0][2][0]["self_uri"].startswith("https://localhost:"))
+        self.assertEqual({(200, None), (429, "1")}, {answer[:2] for answer in answers})
+        self.assertIn("more than 5 requests a second", next(a[2]["detail"] for a in answers if a[0] == 429))
+        # No more connections than that from one address
+        socks = [socket.create_connection(("127.0.0.1", grid.ports["http-gate"]), 30) for _ in range(8)]
+        open_ = 0
+        for s in socks:
+            try:
+                s.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n")
+                open_ += bool(s.recv(10))
+            except OSError:
+                pass
+        self.assertEqual(4, open_)
+        for s in socks:
+            s.close()
+        # An open stream does not keep it from ending
+        self.write("nap.sh", "#!/bin/sh\nsleep 600\n")
+        job = grid.submit("alice", "--time", "900", grid.layout.work / "nap.sh")
+        stream = http.client.HTTPConnection("127.0.0.1", grid.ports["http-gate"], timeout=60)
+        self.addCleanup(stream.close)
+
+        def opened():
+            stream.request("GET", f"/api/v1/nui/jobs/{job}/events", headers=head)
+            reply = stream.getresponse()
+            return reply if reply.status == 200 else reply.read() and None
+        reply = wait_for("a stream", opened, 30, grid.layout.log)
+        self.assertTrue(gate.stop())
+        try:
+            self.assertIn(b"event: state", reply.read())
+        except http.client.IncompleteRead as cut:
+            self.assertIn(b"event: state", cut.partial)
+        gate.start()
+        self.nui("alice", "cancel", job)
+
+    def test_c_a_stream_ends_with_its_user(self):
         """Last: alice is no more after it."""
         grid = self.grid
         self.write("long.sh", "#!/bin/sh\nsleep 600\n")
