@@ -13,7 +13,8 @@ from pathlib import Path
 from fixture import ROOT, GridCase, main, wait_for
 
 
-class Package(GridCase):
+class Installed(GridCase):
+    """With the package, installed, and alice's client."""
     gate = True
 
     @classmethod
@@ -26,6 +27,9 @@ class Package(GridCase):
         if done.returncode:
             raise AssertionError(done.stderr)
         sys.path.insert(0, folder.name + "/site")
+        cls.addClassCleanup(sys.path.remove, folder.name + "/site")
+        for name in [name for name in sys.modules if name.split(".")[0] == "nui"]:
+            del sys.modules[name]  # of the class before
         cls.nui_ = importlib.import_module("nui")
         assert cls.nui_.__file__.startswith(folder.name)
         cls.url = f"http://127.0.0.1:{cls.grid.ports['http-gate']}"
@@ -46,6 +50,8 @@ class Package(GridCase):
     def job(self, script="echo hello", **more):
         return self.nui_.Job.script(f"#!/bin/sh\n{script}\n", walltime=60, **{"account": "phys", **more})
 
+
+class Package(Installed):
     def test_a_job_that_i_signed(self):
         grid = self.client
         before = grid.balance("phys")[0]
@@ -166,6 +172,25 @@ class Package(GridCase):
                     functions = inspect.getmembers(thing, inspect.isfunction) if inspect.isclass(thing) else []
                     for public, one in [(name, thing), *(f for f in functions if not f[0].startswith("_"))]:
                         self.assertTrue(one.__doc__, public)
+
+
+class Group(Installed):
+    """The gate of a grid with three metaschedulers, of which it loses the one that it asks."""
+    metas = 3
+    sites = {"alpha": (1, 2)}
+
+    def test_another_answers(self):
+        place, script = self.job_dir(), self.gated_script("group")
+        job = self.client.submit(self.job(script.read_text().split("\n", 1)[1], max_cost=100))
+        wait_for("the job to begin", lambda: self.began("group"), 60, self.grid.layout.log)
+        states = self.client.watch(job, timeout=120)
+        self.assertIn(next(states).state, ("queued", "running"))
+        self.grid.daemons["meta"].kill()
+        self.assertEqual(job, self.client.status(job).id)  # by another, at once
+        (place / "group.gate").touch()
+        self.assertEqual("completed", list(states)[-1].state)
+        again = self.client.submit(self.job(max_cost=100))
+        self.assertEqual("completed", self.client.wait(again, timeout=120).state)
 
 
 if __name__ == "__main__":
