@@ -77,7 +77,7 @@ def start(state, once, slurm, tour):
    export PATH={programs}:$PATH
    export NUI_CONFIG={grid.layout.config('alice')}     # or bob, {', '.join(n for k, n in grid.identities()[-2:])}
    {slurm_words(grid)}nui sites; nui balance; nui submit {ROOT}/deploy/samples/hello.sh; nui jobs; nui help
-   {gate_words(grid)}   files to try --stage-in and --stage-out with: file://{grid.layout.store}/moons.csv, file://{grid.layout.store}/results/
+   {gate_words(grid)}files to try --stage-in and --stage-out with: file://{grid.layout.store}/moons.csv, file://{grid.layout.store}/results/
    logs: {grid.layout.log}
    ./deploy/quickstart status | stop | clean""")
     return 0
