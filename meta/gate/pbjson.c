@@ -102,11 +102,12 @@ json_t *pbjson_write (const ProtobufCMessage *message)
         const Field *f = &message->descriptor->fields[i];
         const char *at = (const char *)message + f->offset;
         if (f->label == PROTOBUF_C_LABEL_REPEATED) {
-            size_t count = *(const size_t *)((const char *)message + f->quantifier_offset);
+            size_t count =
+                *(const size_t *)(const void *)((const char *)message + f->quantifier_offset);
             json_t *list = json_array ();
             for (size_t k = 0; k < count; k++)
-                json_array_append_new (
-                    list, value_json (f, *(const char *const *)at + k * size_of (f->type)));
+                json_array_append_new (list, value_json (f, *(const char *const *)(const void *)at +
+                                                                k * size_of (f->type)));
             json_object_set_new (object, f->name, list);
             continue;
         }
@@ -220,8 +221,8 @@ static int value_read (const Field *f, json_t *json, void *at, unsigned depth, s
 static int list_read (const Field *f, json_t *json, ProtobufCMessage *message, unsigned depth,
                       struct err *err)
 {
-    size_t *count = (size_t *)((char *)message + f->quantifier_offset), wanted;
-    char **items = (char **)((char *)message + f->offset);
+    size_t *count = (size_t *)(void *)((char *)message + f->quantifier_offset), wanted;
+    char **items = (char **)(void *)((char *)message + f->offset);
     if (!json_is_array (json))
         return err_set (err, ERR_INVALID, "%s: wanted a list", f->name);
     wanted = json_array_size (json);
