@@ -421,9 +421,14 @@ class Gate(GridCase):
                              (b"GET /%00%ff%fe HTTP/1.1\r\nHost: x\r\n\r\n", b" 404"),
                              (b"PATCH /api/v1/facility HTTP/1.1\r\nHost: x\r\n\r\n", b" 405")):
             with self.subTest(data[:40]), socket.create_connection(("127.0.0.1", self.port), 30) as s:
-                s.sendall(data)
-                s.shutdown(socket.SHUT_WR)
-                self.assertIn(answer, s.recv(200)[:15])
+                try:
+                    s.sendall(data)
+                    s.shutdown(socket.SHUT_WR)
+                    said = s.recv(200)[:15]
+                except ConnectionError:  # refused before all of it was read
+                    self.assertGreater(len(data), 65536)
+                    continue
+                self.assertIn(answer, said)
         deep = b"[" * 3000 + b"]" * 3000
         self.ask("POST", "/api/v1/nui/jobs", deep, status=400)
         self.get("facility")
