@@ -10,6 +10,9 @@
 #include "meta/job/sites.h"
 #include "proto/job/element.h"
 
+/* Of a job, who all are told of each change in one turn of the loop. */
+enum { WATCHERS_MAX = 64 };
+
 struct watcher {
     struct gridjob *job;
     struct rpccall *call;
@@ -253,9 +256,14 @@ void job_unwatch (struct gridjob *job)
 
 void job_watch (struct gridjob *job, struct rpccall *call)
 {
-    struct watcher *watcher = calloc (1, sizeof *watcher);
+    uint32_t count = 0;
+    for (const struct watcher *one = job->watchers; one; one = one->next)
+        count++;
+    struct watcher *watcher = count < WATCHERS_MAX ? calloc (1, sizeof *watcher) : NULL;
     if (!watcher) {
-        rpccall_finish (call, RPC_RESOURCE_EXHAUSTED, "no memory to watch a job");
+        rpccall_finish (call, RPC_RESOURCE_EXHAUSTED,
+                        count < WATCHERS_MAX ? "no memory to watch a job"
+                                             : "64 calls watch the job already");
         return;
     }
     watcher->job = job;

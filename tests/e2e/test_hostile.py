@@ -157,6 +157,43 @@ class Hostile(Beside):
             files = self.forge.call(channel, "nui.local.v1.Local", "Files", local.FilesRequest(job_id=mine), local.FilesReply, 60)
         self.assertEqual((len(files.files), files.more), (4096, True))
 
+    def test_many_who_listen(self):
+        """alice follows the output of one job 600 times, and watches it 200 times: each has a file open, and is told of each
+        change. She has so many of either, and bob is not slower."""
+        local, meta = self.forge.contract.local, self.forge.contract.meta
+        name = "listened"
+        ident = self.grid.submit("alice", "-A", "phys", "-t", "30:00", "-n", 1, "--site", "alpha", self.gated_script(name))
+        self.wait_state(ident, ("Running",))
+        there = self.status("alice", ident)["components"][0]["site_job_id"]
+        over = []
+
+        @contextlib.contextmanager
+        def attack():
+            with contextlib.ExitStack() as opened:
+                asked = {"alpha": [], "meta": []}
+                for daemon, method, request, connections in (
+                        ("alpha", "/nui.local.v1.Local/Output", local.OutputRequest(job_id=there, follow=True), 3),
+                        ("meta", "/nui.meta.v1.Meta/Watch", meta.JobRequest(grid_job_id=ident), 1)):
+                    for _ in range(connections):  # of each its own
+                        channel = opened.enter_context(self.forge.channel(daemon, "user", "alice",
+                                                                          (("grpc.use_local_subchannel_pool", 1),)))
+                        stub = channel.unary_stream(method, request_serializer=lambda m: m.SerializeToString(),
+                                                    response_deserializer=bytes)
+                        asked[daemon] += [stub(request, timeout=600) for _ in range(200)]
+                for call in asked["alpha"] + asked["meta"]:
+                    opened.callback(call.cancel)
+
+                def refused(daemon):
+                    return [call.details() for call in asked[daemon] if not call.is_active()]
+                for daemon, least in (("alpha", 600 - 256), ("meta", 200 - 64)):
+                    wait_for("what is too much to be refused", lambda d=daemon, n=least: len(refused(d)) >= n, 60, self.grid.layout.log)
+                yield
+                over.extend(refused("alpha") + refused("meta"))
+        self.beside(attack)
+        self.assertEqual(set(over), {"you follow 256 outputs here already", "64 calls watch the job already"})
+        self.open_gate(name)
+        self.wait_state(ident, ("Completed",))
+
     def test_a_host_list_of_a_million(self):
         envelope = self.signed("alice", b"#!/bin/sh\n", change=lambda job: setattr(job.components[0], "hosts",
                                                                                  "n[1-1048570]"))

@@ -10,17 +10,20 @@
 #include <utlist.h>
 
 #include "local/rm/filewatch.h"
+#include "local/svc/caller.h"
 #include "local/svc/files/stageout.h"
 #include "local/svc/job.h"
 #include "local/svc/job/jobs.h"
 #include "local/svc/job/life.h"
 #include "local/svc/svc_i.h"
+#include "proto/base/text.h"
 
-enum { CHUNK = 32 * 1024 };
+enum { CHUNK = 32 * 1024, STREAMS_OF_ONE = 256, STREAMS_MAX = 1024 };
 
 struct output_stream {
     struct svc *svc;
     struct rpccall *call;
+    char who[PRINCIPAL_URI_MAX]; /* follows it */
     uint64_t job;
     uint32_t incarnation;
     char mark[RM_MARK_MAX];
@@ -133,11 +136,28 @@ static void on_cancel (void *arg)
     stream_end (s, RPC_CANCELLED, "cancelled");
 }
 
+/* Each has a file open: of a caller so many, and of all so many. */
+static int stream_admit (struct svc *svc, const char *who, struct err *err)
+{
+    struct output_stream *s;
+    uint32_t own = 0, all = 0;
+    DL_FOREACH (svc->outputs, s) {
+        own += strcmp (s->who, who) == 0;
+        all++;
+    }
+    if (own >= STREAMS_OF_ONE)
+        return err_set (err, ERR_LIMIT, "you follow %d outputs here already", STREAMS_OF_ONE);
+    if (all >= STREAMS_MAX)
+        return err_set (err, ERR_LIMIT, "%d outputs are followed here: try again", STREAMS_MAX);
+    return 0;
+}
+
 void output_serve (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     struct svc *svc = self;
     const Nui__Local__V1__OutputRequest *r = (const Nui__Local__V1__OutputRequest *)request;
     struct store_job rec = {0};
+    struct admin_caller caller;
     struct err err = {0};
     const char *stream = *r->stream ? r->stream : "stdout";
     int rc = 0;
@@ -152,6 +172,9 @@ void output_serve (void *self, struct rpccall *call, const ProtobufCMessage *req
     if (rc == 0 && !r->follow && !rec.start && !store_job_ended (rec.state))
         rc = err_set (&err, ERR_CONFLICT, "job %.80s has not started, there is no output yet",
                       r->job_id);
+    admin_who (svc, call, &caller);
+    if (rc == 0)
+        rc = stream_admit (svc, caller.name, &err);
     struct output_stream *s = rc == 0 ? calloc (1, sizeof *s) : NULL;
     if (!s) {
         store_job_free (&rec);
@@ -165,6 +188,7 @@ void output_serve (void *self, struct rpccall *call, const ProtobufCMessage *req
     s->job = rec.number;
     s->incarnation = rec.incarnation;
     life_mark (svc, &rec, s->mark);
+    text_printf (s->who, sizeof s->who, "%s", caller.name);
     s->offset = r->offset;
     s->follow = r->follow;
     s->fd = -1;
