@@ -141,6 +141,7 @@ void fake_meta_kill (struct fakegrid *grid); /* kill -9 and wait */
 void fake_meta_stop (struct fakegrid *grid); /* SIGTERM; asserts exit code 0 */
 /* Fails the test when cond does not hold within timeout. */
 void fake_until (struct fakegrid *grid, bool (*cond) (void *arg), void *arg, duration_us timeout);
+extern const struct rpc_method fake_site_methods[]; /* self: the site */
 void fake_report (struct fakesite *site);
 /* To before its first ordinary job: those and their events are forgotten, and all numbers begin anew. */
 void fake_restored (struct fakesite *site);
