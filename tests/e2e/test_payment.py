@@ -255,12 +255,12 @@ class Payment(AdminCase):
             self.operate("account", "create", account, "--project", "physics")
             self.operate("deposit", "-A", account, 1200)
         told, ids = {}, {}
-        for name, options in (("kept", ()), ("alone", ("--no-fallback",)), ("again", ())):
+        for name, options in (("kept", ()), ("alone", ("--no-fallback",)), ("neither", ())):
             done = self.nui("alice", "msub", "--site", "alpha", "-A", "lean", "--tasks", 2, "-t", 600, "--hold", *options,
                             self.gated_script(name))
             told[name], ids[name] = done.stderr, done.stdout.strip()
         says = "nui msub: signed for account freecycle too, which pays where lean cannot (--no-fallback: not)"
-        self.assertEqual([says in told[name] for name in ("kept", "alone", "again")], [True, False, True], told)
+        self.assertEqual([says in told[name] for name in ("kept", "alone", "neither")], [True, False, True], told)
         self.operate("withdraw", "-A", "lean", 1200)
         self.here("releasehold", "-a", ids["kept"])
         wait_for("it to run", lambda: self.began("kept"), 60, self.grid.layout.log)
@@ -279,11 +279,11 @@ class Payment(AdminCase):
         # neither account can pay
         left = self.settled("freecycle")["available"]
         self.operate("withdraw", "-A", "freecycle", left)
-        self.here("releasehold", "-a", ids["again"])
-        wait_for("it to be put off", lambda: "DeferCount: 1" in self.here("checkjob", ids["again"]).stdout, 60,
+        self.here("releasehold", "-a", ids["neither"])
+        wait_for("it to be put off", lambda: "DeferCount: 1" in self.here("checkjob", ids["neither"]).stdout, 60,
                  self.grid.layout.log)
-        self.assertEqual(self.began("again"), [])
-        for name in ("alone", "again"):
+        self.assertEqual(self.began("neither"), [])
+        for name in ("alone", "neither"):
             self.here("canceljob", ids[name])
         self.assertEqual((len(self.charges(ids["kept"], "freecycle")), self.charges(ids["kept"], "lean")), (1, []))
         self.amcfg("")
