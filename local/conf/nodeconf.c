@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "local/conf/items.h"
 #include "local/conf/priorityf.h"
 #include "proto/base/hostlist.h"
 #include "proto/base/text.h"
@@ -77,51 +78,60 @@ static int set_priority (void *target, const struct conf_value *value, struct er
                       err);
 }
 
-#define TEXT(function, field)                                                                      \
+/* Commas part features and networks; what is in between may be anything. */
+static int words_check (const char *list, struct err *err)
+{
+    for (const char *at = list; *at; at += *at == ',') {
+        size_t len = strcspn (at, ",");
+        if (len > NODECONF_FEATURE_MAX)
+            return err_set (err, ERR_LIMIT, "a feature's name of %zu characters", len);
+        at += len;
+    }
+    return 0;
+}
+
+static int any_text (const char *text, struct err *err)
+{
+    (void)text;
+    (void)err;
+    return 0;
+}
+
+#define TEXT(function, field, check)                                                               \
     static int function (void *target, const struct conf_value *value, struct err *err)            \
     {                                                                                              \
-        (void)err;                                                                                 \
+        if (check (value->text, err) != 0)                                                         \
+            return err->code;                                                                      \
         free (node_of (target)->field);                                                            \
         node_of (target)->field = strdup (value->text);                                            \
         return 0;                                                                                  \
     }
-TEXT (set_features, features)
-TEXT (set_networks, networks)
-TEXT (set_address, address)
-TEXT (set_agent, agent)
-TEXT (set_gres, gres)
-TEXT (set_classes, classes)
 
-static int set_priorityf (void *target, const struct conf_value *value, struct err *err)
+static int sum_check (const char *text, struct err *err)
 {
     struct node_priority weights;
-    int rc = priorityf_parse (value->text, &weights, err);
-    if (rc)
-        return rc;
-    free (node_of (target)->priorityf);
-    node_of (target)->priorityf = strdup (value->text);
-    return 0;
+    return priorityf_parse (text, &weights, err);
 }
 
-static int set_partition (void *target, const struct conf_value *value, struct err *err)
+static int partition_check (const char *text, struct err *err)
 {
-    int rc = name_check ("partition", value->text, err);
-    if (rc)
-        return rc;
-    free (node_of (target)->partition);
-    node_of (target)->partition = strdup (value->text);
-    return 0;
+    return name_check ("partition", text, err);
 }
 
-static int set_type (void *target, const struct conf_value *value, struct err *err)
+static int type_check (const char *text, struct err *err)
 {
-    int rc = name_check ("node type", value->text, err);
-    if (rc)
-        return rc;
-    free (node_of (target)->type);
-    node_of (target)->type = strdup (value->text);
-    return 0;
+    return name_check ("node type", text, err);
 }
+
+TEXT (set_features, features, words_check)
+TEXT (set_networks, networks, words_check)
+TEXT (set_address, address, any_text)
+TEXT (set_agent, agent, any_text)
+TEXT (set_gres, gres, items_check)
+TEXT (set_classes, classes, items_check)
+TEXT (set_priorityf, priorityf, sum_check)
+TEXT (set_partition, partition, partition_check)
+TEXT (set_type, type, type_check)
 
 #define AT(field) offsetof (struct nodeconf_line, node.field)
 #define CALL(key, function)                                                                        \
@@ -287,8 +297,8 @@ static int names_check (const struct nodeconf *nodes, struct err *err)
     return rc;
 }
 
-static int line_expand (struct nodeconf *nodes, const struct nodeconf_line *line,
-                        struct arena *arena, struct err *err)
+static int line_expand (struct nodeconf *nodes, struct nodeconf_line *line, struct arena *arena,
+                        struct err *err)
 {
     const char **names;
     uint32_t count;
@@ -302,6 +312,8 @@ static int line_expand (struct nodeconf *nodes, const struct nodeconf_line *line
     if (!more)
         return err_set (err, ERR_NOMEM, "no memory for nodes");
     nodes->node = more;
+    line->first = nodes->node_count;
+    line->count = count;
     for (uint32_t i = 0; i < count; i++) {
         if (name_check ("node", names[i], err) != 0)
             return err_prefix (err, "NODECFG[%.60s]", line->hosts);

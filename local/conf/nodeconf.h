@@ -12,7 +12,7 @@
 #include "local/core/types.h"
 #include "proto/conf/conf.h"
 
-enum { NODECONF_NODES_MAX = 100000 };
+enum { NODECONF_NODES_MAX = 100000, NODECONF_FEATURE_MAX = 250 };
 
 struct nodeconf_node { /* -1 or NULL: not said */
     char *name;
@@ -35,7 +35,8 @@ struct nodeconf_node { /* -1 or NULL: not said */
 
 /* One line names many nodes. */
 struct nodeconf_line {
-    char *hosts; /* as written */
+    char *hosts;           /* as written */
+    uint32_t first, count; /* its nodes */
     struct nodeconf_node node;
 };
 

@@ -9,9 +9,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "proto/base/hostlist.h"
+#include "local/conf/items.h"
 #include "local/conf/priorityf.h"
 #include "local/conf/topology.h"
+#include "proto/base/hostlist.h"
 
 enum { CLASSES_MAX = 63 }; /* the bit that is left is for classes that no node names */
 
@@ -35,40 +36,6 @@ void place_close (struct place *p)
     strtab_destroy (p->class);
     strtab_destroy (p->sw);
     memset (p, 0, sizeof *p);
-}
-
-/* --- "a:2,b" -------------------------------------------------------------------------------- */
-
-/* Maui writes [batch:8][special:4] as well. */
-bool place_item (const char **at, char name[64], int64_t *count_out, struct err *err, int *rc_out)
-{
-    static const char ends[] = ",+; \t[]";
-    const char *text = *at + strspn (*at, ends);
-    size_t len = strcspn (text, ends), part = strcspn (text, ":=");
-    char number[QUANTITY_TEXT_MAX];
-
-    *at = text + len;
-    *count_out = -1;
-    *rc_out = 0;
-    if (len == 0)
-        return false;
-    part = part < len ? part : len;
-    if (part >= 64) {
-        *rc_out = err_set (err, ERR_INVALID, "'%.40s…' is too long for a name", text);
-        return false;
-    }
-    memcpy (name, text, part);
-    name[part] = '\0';
-    *rc_out = name_check ("resource or class", name, err);
-    if (*rc_out == 0 && part < len) {
-        if (len - part - 1 >= sizeof number)
-            *rc_out = err_set (err, ERR_INVALID, "'%.40s' is no count", text + part + 1);
-        else
-            snprintf (number, sizeof number, "%.*s", (int)(len - part - 1), text + part + 1);
-        if (*rc_out == 0)
-            *rc_out = int_parse (number, "the count", 0, 1 << 24, count_out, err);
-    }
-    return *rc_out == 0;
 }
 
 /* --- columns and licences -------------------------------------------------------------------- */
@@ -95,7 +62,7 @@ static int gres_prepare (struct place *p, const struct nodeconf_node *node, stru
     int64_t count;
     int rc;
 
-    while (place_item (&at, name, &count, err, &rc))
+    while (item_next (&at, name, &count, err, &rc))
         (void)strtab_intern (p->column, name);
     return rc == 0 ? 0 : err_prefix (err, "NODECFG[%.60s] GRES", node->name);
 }
@@ -107,7 +74,7 @@ static int classes_prepare (struct place *p, const struct nodeconf_node *node, s
     int64_t count;
     int rc;
 
-    while (place_item (&at, name, &count, err, &rc)) {
+    while (item_next (&at, name, &count, err, &rc)) {
         uint32_t bit = strtab_intern (p->class, name);
         if (bit >= CLASSES_MAX)
             return err_set (err, ERR_LIMIT, "NODECFG CLASS: more than %d classes", CLASSES_MAX);
@@ -128,7 +95,7 @@ static int licences_prepare (struct place *p, const char *global, time_us now, s
     int64_t count;
     int rc;
 
-    while (place_item (&at, name, &count, err, &rc)) {
+    while (item_next (&at, name, &count, err, &rc)) {
         uint32_t kind;
         if (column_of (p, name))
             return err_set (err, ERR_INVALID,
@@ -174,7 +141,7 @@ static int node_gres (const struct place *p, const struct nodeconf_node *node,
     int64_t count;
     int rc;
 
-    while (place_item (&at, name, &count, err, &rc))
+    while (item_next (&at, name, &count, err, &rc))
         out->configured.v[column_of (p, name)] = count < 0 ? 1 : (int32_t)count;
     return rc;
 }
@@ -193,7 +160,7 @@ static int node_classes (const struct place *p, const struct nodeconf_node *node
         if (column)
             out->configured.v[column] = (int32_t)node->procs;
     }
-    while (place_item (&at, name, &count, err, &rc)) {
+    while (item_next (&at, name, &count, err, &rc)) {
         uint32_t bit = strtab_find (p->class, name), column = place_class_column (p, name);
         out->classes |= UINT64_C (1) << bit;
         if (column)
@@ -324,18 +291,20 @@ int place_hosts (struct place *p, const char *text, uint32_t *id_out, struct err
 static int place_features (const struct place *p, const char *text, struct features *out,
                            struct err *err)
 {
+    struct features all = {0};
     const char *at = text;
     char name[64];
     int64_t count;
     int rc;
 
-    *out = (struct features){0};
-    while (place_item (&at, name, &count, err, &rc)) {
+    while (item_next (&at, name, &count, err, &rc)) {
         uint32_t f = strtab_find (p->features, name);
         if (f == STRTAB_NONE || f >= FEATURES_MAX)
             return err_set (err, ERR_NOT_FOUND, "no node has the feature %s", name);
-        out->word[f / 64] |= UINT64_C (1) << (f % 64);
+        all.word[f / 64] |= UINT64_C (1) << (f % 64);
     }
+    if (rc == 0)
+        *out = all;
     return rc;
 }
 
@@ -486,6 +455,20 @@ int place_nodeset (struct place *p, const struct policy *policy, const char *tex
     return set_define (p, policy, &w, id_out, err);
 }
 
+/* --- what is not there ---------------------------------------------------------------------------- */
+
+/* rc is what came of a restriction. One of names that are not here is told and left out, where somebody is to be told; one that
+ * keeps jobs off nodes (guards) only where nothing is run. */
+static int left_out (const struct place *p, const char *key, const char *index, bool guards, int rc,
+                     struct err *err)
+{
+    if (rc != ERR_NOT_FOUND || !p->absent || (guards && !p->nothing_runs))
+        return rc;
+    p->absent (p->self, key, index, err->text);
+    err_clear (err);
+    return 0;
+}
+
 /* --- classes, the site ----------------------------------------------------------------------------- */
 
 int place_class (struct place *p, const struct policy *policy, uint32_t class, time_us now,
@@ -506,13 +489,17 @@ int place_class (struct place *p, const struct policy *policy, uint32_t class, t
     if (own) {
         spec.access = (uint8_t)own->node_access;
         if (own->host_list)
-            rc = place_hosts (p, own->host_list, &spec.hosts, err);
+            rc = left_out (p, "CLASSCFG", name, true,
+                           place_hosts (p, own->host_list, &spec.hosts, err), err);
         if (rc == 0 && own->default_features)
-            rc = place_features (p, own->default_features, &spec.features, err);
+            rc = left_out (p, "CLASSCFG", name, true,
+                           place_features (p, own->default_features, &spec.features, err), err);
         if (rc == 0 && own->exclude_features)
-            rc = place_features (p, own->exclude_features, &spec.exclude, err);
+            rc = left_out (p, "CLASSCFG", name, false,
+                           place_features (p, own->exclude_features, &spec.exclude, err), err);
         if (rc == 0 && own->nodeset)
-            rc = place_nodeset (p, policy, own->nodeset, &spec.nodeset, err);
+            rc = left_out (p, "CLASSCFG", name, false,
+                           place_nodeset (p, policy, own->nodeset, &spec.nodeset, err), err);
     }
     if (rc == 0)
         rc = cluster_class_set (p->cluster, class, &spec, now, err);
@@ -538,7 +525,7 @@ int place_apply (struct place *p, const struct policy *policy, const char *topol
                  struct err *err)
 {
     uint32_t site = NODESET_NONE;
-    int rc = topology_apply (p, topology, now, err);
+    int rc = left_out (p, "TOPOLOGYFILE", NULL, false, topology_apply (p, topology, now, err), err);
 
     for (uint32_t bit = 0; bit < strtab_count (p->class); bit++)
         (void)strtab_intern (p->names->tab[CRED_CLASS], strtab_name (p->class, bit));
@@ -552,7 +539,8 @@ int place_apply (struct place *p, const struct policy *policy, const char *topol
         if (!w.attribute)
             return err_set (err, ERR_INVALID, "NODESETPOLICY without NODESETATTRIBUTE");
         snprintf (w.list, sizeof w.list, "%s", policy->nodeset_list ? policy->nodeset_list : "");
-        rc = set_define (p, policy, &w, &site, err);
+        rc =
+            left_out (p, "NODESETPOLICY", NULL, false, set_define (p, policy, &w, &site, err), err);
         if (rc != 0)
             return err_prefix (err, "NODESETPOLICY");
     }

@@ -17,6 +17,9 @@ struct place {
     struct strtab *features; /* shared with the caller: number is the feature's */
     /* A node's number by its name; false: there is none. */
     bool (*node_find) (void *self, const char *name, struct node_id *out);
+    /* Told of a restriction that names what is not here, and is left out; NULL: it is refused. */
+    void (*absent) (void *self, const char *key, const char *index, const char *why);
+    bool nothing_runs; /* a simulation: also those that keep jobs off nodes */
     void *self;
     /* own */
     struct strtab *column; /* number n is column RES_GRES0 + n: "tape", "class:batch", "jobs" */
@@ -59,8 +62,5 @@ bool place_gres (const struct place *place, const char *name, uint32_t *column_o
 uint32_t place_class_column (const struct place *place, const char *class);
 /* The name of a generic resource's column; NULL when it is not one (class initiators, jobs). */
 const char *place_gres_name (const struct place *place, uint32_t column);
-
-/* "a:2,b" one after the other: false at the end. count_out is -1 where none is said. */
-bool place_item (const char **at, char name[64], int64_t *count_out, struct err *err, int *rc_out);
 
 #endif

@@ -645,12 +645,17 @@ static int set_flags (void *target, const struct conf_value *value, struct err *
         uint32_t flag = strcasecmp (word, "PREEMPTEE") == 0   ? QOS_PREEMPTEE
                         : strcasecmp (word, "PREEMPTOR") == 0 ? QOS_PREEMPTOR
                                                               : 0;
-        if (!flag && !conf_is_lenient (value->conf))
+        bool restartable = strcasecmp (word, "RESTARTABLE") == 0;
+        bool always = restartable || strcasecmp (word, "SUSPENDABLE") == 0;
+        if (!flag && !always && !conf_is_lenient (value->conf))
             return err_set (err, ERR_INVALID,
                             "'%.60s': wanted PREEMPTEE or PREEMPTOR; other flags are a job's own "
                             "(msub --flags), or its QoS's (QOSCFG[x] QFLAGS)",
                             word);
-        if (!flag)
+        if (always)
+            conf_note_add (value, "%.60s: every job is%s", word,
+                           restartable ? ", unless it was submitted with --flags=NORESTART" : "");
+        else if (!flag)
             conf_note_add (value,
                            "%.60s: has no effect: other flags than PREEMPTEE and PREEMPTOR are a "
                            "job's own (msub --flags), or its QoS's (QOSCFG[x] QFLAGS)",

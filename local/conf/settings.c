@@ -525,6 +525,11 @@ const struct conf_param settings_params[] = {
      .record = am_record,
      .flags = CONF_F_INDEX | CONF_F_TELLS,
      .help = "the bank, as Maui has it"},
+    {.name = "BANKFALLBACKACCOUNT",
+     .type = CONF_CALL,
+     .set = settings_am_bank_fallback,
+     .flags = CONF_F_INDEX,
+     .help = "means AMCFG[x] FALLBACKACCOUNT"},
     {.name = "PEERCAP",
      .type = CONF_RECORD,
      .attrs = cap_attrs,
@@ -785,6 +790,8 @@ int settings_read (struct conf *conf, struct cred_names *names, int mode, struct
     policy_conf_known (conf, &step[5]);
     int rc = conf_faults_take (conf, step, sizeof step / sizeof step[0], err);
     s->listen = conf_get (conf, "LISTEN");
+    if (!*s->am.fallback)
+        memcpy (s->am.fallback, s->am.older, sizeof s->am.fallback);
     if (rc == 0 && mode >= 0)
         s->mode.mode = mode;
     if (rc == 0)
@@ -795,6 +802,8 @@ int settings_read (struct conf *conf, struct cred_names *names, int mode, struct
         rc = err_prefix (err, "%s", conf_name (conf));
     if (rc == 0 && s->mode.mode == MODE_SIMULATION && !conf_is_partial (conf))
         rc = settings_traces_read (s, names, err);
+    else if (rc == 0 && !conf_is_partial (conf)) /* whose nodes are not known here */
+        rc = settings_place_check (conf, s, err);
     if (rc == 0 || conf_is_lenient (conf)) /* who moves in hears everything at once */
         settings_warn (conf, s);
     if (rc != 0)

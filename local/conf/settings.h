@@ -45,6 +45,7 @@ struct settings_am {
     duration_us anchors; /* ANCHORINTERVAL: a block of the bank's history is kept so often */
     int node_failure;    /* enum am_node_failure: NODEFAILURE */
     char fallback[64];   /* FALLBACKACCOUNT; "": none */
+    char older[64];      /* BANKFALLBACKACCOUNT, taken over where there is no other */
     char machine[64];    /* MACHINE; "PARTITION": the one where a job runs; "": none */
 };
 /* What is done with a job while the bank is away. */

@@ -23,6 +23,16 @@ static int set_machine (void *target, const struct conf_value *value, struct err
     return 0;
 }
 
+/* As Maui 3.0 wrote it; AMCFG's own counts. */
+int settings_am_bank_fallback (void *target, const struct conf_value *value, struct err *err)
+{
+    struct settings_am *am = &((struct settings *)target)->am;
+    if (name_check ("account", value->text, err) < 0)
+        return err->code;
+    snprintf (am->older, sizeof am->older, "%s", value->text);
+    return 0;
+}
+
 static int set_fallback (void *target, const struct conf_value *value, struct err *err)
 {
     struct settings_am *am = target;

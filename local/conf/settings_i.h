@@ -10,6 +10,8 @@ extern const struct conf_param settings_params[];
 /* settings_bank.c: AMCFG's attributes. */
 extern const struct conf_param settings_am_attrs[];
 void settings_am_init (struct settings_am *am);
+/* BANKFALLBACKACCOUNT, of a struct settings. */
+int settings_am_bank_fallback (void *target, const struct conf_value *value, struct err *err);
 
 /* settings_grid.c: GRIDCFG's. */
 extern const struct conf_param settings_grid_attrs[];
@@ -32,5 +34,9 @@ int settings_traces_read (struct settings *settings, struct cred_names *names, s
 /* settings_warn.c: notes of the conf, with file and line: names that nothing defines (QoS, accounts, classes, nodes), values that
  * stand against each other or have no effect beside others. For --check, start and reload alike. */
 void settings_warn (struct conf *conf, const struct settings *settings);
+
+/* place_check.c: makes the nodes of NODECFG and what the policy says of them for once: what cannot be made is a fault of the
+ * conf, with its line, and the first is err. */
+int settings_place_check (struct conf *conf, const struct settings *settings, struct err *err);
 
 #endif

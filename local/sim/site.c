@@ -24,6 +24,7 @@ struct simsite {
     struct node_spec *traced;   /* of each: what its trace says that NODECFG has no word for */
     uint32_t count;
     struct strtab *name; /* number is the node's */
+    bool others;         /* nodes that NODECFG does not name: --nodes or a trace has its own */
     struct engine_site engine;
     /* of the run */
     struct strtab *features;
@@ -91,6 +92,7 @@ static void node_take (struct simsite *site, uint32_t n, const struct node_spec 
 {
     const struct nodeconf_node *also = configured (site->conf, name);
     struct nodeconf_node *out = &site->node[n];
+    site->others = site->others || !also;
     if (also)
         nodeconf_node_copy (also, out);
     else
@@ -160,6 +162,14 @@ static void told (void *self, const char *sentence)
         site->note (site->note_self, sentence);
 }
 
+static void absent (void *self, const char *key, const char *index, const char *why)
+{
+    char text[ERR_TEXT_MAX + 160];
+    snprintf (text, sizeof text, "%s%s%.60s%s: %s; left out here", key, index ? "[" : "",
+              index ? index : "", index ? "]" : "", why);
+    told (self, text);
+}
+
 static void run_close (struct simsite *site)
 {
     standing_destroy (site->standing);
@@ -202,6 +212,8 @@ static int furnish (void *self, struct cluster *cluster, time_us now, struct err
     for (uint32_t c = 0; c < site->workload->constraint_count; c++)
         (void)strtab_intern (site->features, site->workload->constraint[c]);
     place_open (&site->place, cluster, site->workload->names, site->features, node_find, site);
+    site->place.absent = site->others ? absent : NULL;
+    site->place.nothing_runs = true;
     site->standing = standing_create (&standing);
     return nodes_add (site, cluster, now, err);
 }

@@ -89,6 +89,14 @@ static int node_add (struct svc *svc, const struct nodeconf_node *n, const struc
     return rc == 0 ? cluster_node_update (svc->cluster, id, &changed, now, err) : rc;
 }
 
+/* Of a file of Maui's: what place.c left out. */
+static void nodes_absent (void *self, const char *key, const char *index, const char *why)
+{
+    const struct svc *svc = self;
+    log_event (svc->log, LOG_LEVEL_INFO, "svc", "left_out", "parameter=%s%s%.60s error=\"%s\"", key,
+               index ? ":" : "", index ? index : "", why);
+}
+
 /* New ones are added, others changed, absent ones are down. */
 static int nodes_apply (struct svc *svc, const struct settings *settings,
                         const struct nodeconf_node *nodes, uint32_t count, struct err *err)
@@ -100,6 +108,7 @@ static int nodes_apply (struct svc *svc, const struct settings *settings,
     for (uint32_t i = 0; i < svc->node_count; i++)
         svc->node_by_id[i]->configured = false;
     svc->node_types = false;
+    svc->place.absent = settings->maui_file ? nodes_absent : NULL;
     char *licences = rmnodes_licences (svc, settings);
     rc = place_prepare (&svc->place, nodes, count, licences, now, err);
     free (licences);

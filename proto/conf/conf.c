@@ -215,8 +215,7 @@ static void take_unknown (struct conf *conf, const struct conf_entry *entry)
         return;
     }
     conf_unknown ("parameter", entry->key, names, &err);
-    err_prefix (&err, "%s", conf_place (conf, entry->line));
-    conf_fault_add (conf, &err);
+    conf_fault_at (conf, entry, &err);
 }
 
 /* A line that is not as it should be: another program's is told, with what becomes of it, one's own is a fault. */
@@ -398,6 +397,12 @@ void conf_fault_add (struct conf *conf, const struct err *err)
         if (strcmp (conf->fault.item[i].text, err->text) == 0)
             return;
     conf_say (conf, &conf->fault, err->code, err->text);
+}
+
+void conf_fault_at (struct conf *conf, const struct conf_entry *entry, struct err *err)
+{
+    err_prefix (err, "%s", entry ? conf_place (conf, entry->line) : conf->name);
+    conf_fault_add (conf, err);
 }
 
 int conf_faults_take (struct conf *conf, const struct err *step, size_t count, struct err *err)

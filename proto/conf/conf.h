@@ -191,6 +191,8 @@ uint32_t conf_fault_count (const struct conf *conf);
 const char *conf_fault (const struct conf *conf, uint32_t i);
 /* One more, found by who checks what the tables cannot; err is not empty. Once, if it is there already. */
 void conf_fault_add (struct conf *conf, const struct err *err);
+/* The same of an entry's line (NULL: of the file), which comes to stand before its text. */
+void conf_fault_at (struct conf *conf, const struct conf_entry *entry, struct err *err);
 /* What came of several steps, an err each: all that failed are added, and the first is the answer; 0: none did. */
 int conf_faults_take (struct conf *conf, const struct err *step, size_t count, struct err *err);
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local/conf/items.h"
 #include "tests/unit/local/scenario.h"
 
 static bool node_find (void *self, const char *name, struct node_id *out)
@@ -95,7 +96,7 @@ static void gres (struct scenario *s, struct scn_job *j, uint32_t r)
     struct err err = {0};
     int rc;
 
-    while (place_item (&at, name, &count, &err, &rc)) {
+    while (item_next (&at, name, &count, &err, &rc)) {
         uint32_t column, kind;
         if (!place_gres (&s->place, name, &column, &kind) || !column)
             scenario_bad (s, 0, "job %s: no node has %s", j->name, name);
@@ -112,7 +113,7 @@ static void licences (struct scenario *s, struct scn_job *j)
     struct err err = {0};
     int rc;
 
-    while (place_item (&at, name, &count, &err, &rc)) {
+    while (item_next (&at, name, &count, &err, &rc)) {
         uint32_t column, kind;
         if (!place_gres (&s->place, name, &column, &kind) || column)
             scenario_bad (s, 0, "job %s: there is no licence %s", j->name, name);

@@ -10,6 +10,7 @@
 #include "local/conf/place.h"
 #include "local/conf/priorityf.h"
 #include "local/conf/policyconf.h"
+#include "local/conf/settings.h"
 #include "local/conf/topology.h"
 
 struct site {
@@ -20,6 +21,8 @@ struct site {
     struct cluster *cluster;
     struct strtab *features;
     struct place place;
+    bool tells, nothing_runs; /* what is not there is left out; also what keeps jobs off nodes */
+    char told[400];
     struct err err;
     int rc;
 };
@@ -37,6 +40,14 @@ static bool node_find (void *self, const char *name, struct node_id *out)
     return false;
 }
 
+static void absent (void *self, const char *key, const char *index, const char *why)
+{
+    struct site *s = self;
+    size_t len = strlen (s->told);
+
+    snprintf (s->told + len, sizeof s->told - len, "%s[%s] %s\n", key, index ? index : "", why);
+}
+
 static void nodes_make (struct site *s, const char *topology)
 {
     struct node_spec spec;
@@ -44,6 +55,8 @@ static void nodes_make (struct site *s, const char *topology)
     s->features = strtab_create ();
     s->cluster = cluster_create (s->policy, NULL, &s->err);
     place_open (&s->place, s->cluster, &s->names, s->features, node_find, s);
+    s->place.absent = s->tells ? absent : NULL;
+    s->place.nothing_runs = s->nothing_runs;
     s->rc = place_prepare (&s->place, s->nodes.node, s->nodes.node_count, s->nodes.global_gres, 0,
                            &s->err);
     for (uint32_t i = 0; s->rc == 0 && i < s->nodes.node_count; i++) {
@@ -57,7 +70,11 @@ static void nodes_make (struct site *s, const char *topology)
 
 static void load (struct site *s, const char *text, const char *topology)
 {
+    bool tells = s->tells, nothing_runs = s->nothing_runs;
+
     memset (s, 0, sizeof *s);
+    s->tells = tells;
+    s->nothing_runs = nothing_runs;
     cred_names_init (&s->names);
     s->conf = conf_parse (text, strlen (text), "maui.cfg", &s->err);
     assert_non_null (s->conf);
@@ -83,7 +100,7 @@ static void leave (struct site *s)
 
 static void refused (const char *text, const char *topology, const char *sentence)
 {
-    struct site s;
+    struct site s = {0};
 
     load (&s, text, topology);
     if (s.rc == 0 || !strstr (s.err.text, sentence))
@@ -93,7 +110,7 @@ static void refused (const char *text, const char *topology, const char *sentenc
 
 static void test_taken (void **state)
 {
-    struct site s;
+    struct site s = {0};
     struct node_view view;
     uint32_t column, licence, id;
     int32_t total, left;
@@ -156,6 +173,96 @@ static void test_refused (void **state)
              "there already");
 }
 
+/* What names nothing that is here is told and left out; what keeps jobs off nodes only where nothing is run. */
+static void test_left_out (void **state)
+{
+    static const char text[] =
+        "NODECFG[n1] PROCS=1\n"
+        "CLASSCFG[c] DEFAULT.NODESET=ONEOF:FEATURE:wide EXCLUDEFEATURES=slow\n"
+        "NODESETPOLICY ONEOF\nNODESETATTRIBUTE NETWORK\nNODESETLIST via\n";
+    static const char all[] = "TOPOLOGYFILE[] topology line 1: there is no node n2\n"
+                              "CLASSCFG[c] no node has the feature slow\n"
+                              "CLASSCFG[c] node set: no node has the feature wide\n"
+                              "NODESETPOLICY[] node set: no node has the network via\n";
+    static const char guards[] = "NODECFG[n1] PROCS=1\nCLASSCFG[c] HOSTLIST=n9\n";
+    struct site s = {.tells = true};
+
+    (void)state;
+    load (&s, text, "SwitchName=a Nodes=n2\n");
+    assert_int_equal (s.rc, 0);
+    assert_string_equal (s.told, all);
+    leave (&s);
+    load (&s, guards, NULL);
+    assert_int_equal (s.rc, ERR_NOT_FOUND);
+    leave (&s);
+    s.nothing_runs = true;
+    load (&s, guards, NULL);
+    assert_int_equal (s.rc, 0);
+    assert_string_equal (s.told, "CLASSCFG[c] there is no node n9\n");
+    leave (&s);
+}
+
+/* settings_read of these lines: these faults, each with its line, and no other. */
+static void faults (const char *text, const char *const *wanted)
+{
+    char whole[4000];
+    struct cred_names names;
+    struct settings *settings = NULL;
+    struct err err = {0};
+
+    snprintf (whole, sizeof whole, "%sSTATEDIR /var/lib/nui\nSOCKET /run/nui/sock\n", text);
+    cred_names_init (&names);
+    struct conf *conf = conf_parse (whole, strlen (whole), "f", &err);
+    assert_non_null (conf);
+    int rc = settings_read (conf, &names, -1, &settings, &err);
+    for (uint32_t i = 0; wanted[i]; i++) {
+        if (i >= conf_fault_count (conf))
+            fail_msg ("%s\n  wanted: %s\n  got: %s", text, wanted[i], rc ? err.text : "no error");
+        if (!strstr (conf_fault (conf, i), wanted[i]))
+            fail_msg ("%s\n  wanted: %s\n  got: %s", text, wanted[i], conf_fault (conf, i));
+        assert_int_equal (conf_fault_count (conf) > i + 1, wanted[i + 1] != NULL);
+    }
+    assert_int_equal (rc != 0, wanted[0] != NULL);
+    settings_destroy (settings);
+    conf_destroy (conf);
+    cred_names_free (&names);
+}
+
+/* What only shows when nodes are made is a fault of the file, with its line. */
+static void test_faults (void **state)
+{
+    char many[2000] = "NODECFG[n1] PROCS=1\nNODECFG[n2] CLASS=c0",
+         longest[600] = "NODECFG[n1] FEATURES=a,";
+    size_t len = strlen (many);
+
+    (void)state;
+    faults ("NODECFG[n[1-2]] CLASS=batch:2,short GRES=tape:1,gpu FEATURES=a,b\n"
+            "CLASSCFG[short] HOSTLIST=n[1-2] DEFAULT.FEATURES=a\n",
+            (const char *const[]){NULL});
+    faults (
+        "NODECFG[n1] CLASS=batch:x PROCS=2\nNODECFG[n2] GRES=ta/pe\nNODECFG[DEFAULT] PRIORITYF=SPED\n",
+        (const char *const[]){
+            "f: line 1: NODECFG[n1]: CLASS: the count",
+            "f: line 2: NODECFG[n2]: GRES: ", "f: line 3: NODECFG[DEFAULT]: PRIORITYF: ", NULL});
+    for (int i = 1; i < 64; i++)
+        len += (size_t)snprintf (many + len, sizeof many - len, ",c%d", i);
+    snprintf (many + len, sizeof many - len, "\n");
+    faults (many, (const char *const[]){"f: line 2: NODECFG CLASS: more than 63 classes", NULL});
+    len = strlen (longest);
+    memset (longest + len, 'f', 300);
+    snprintf (longest + len + 300, sizeof longest - len - 300, "\n");
+    faults (longest, (const char *const[]){
+                         "f: line 1: NODECFG[n1]: FEATURES: a feature's name of 300", NULL});
+    faults ("NODECFG[n1] GRES=a\nNODECFG[GLOBAL] GRES=a:2\n",
+            (const char *const[]){"f: line 2: NODECFG[GLOBAL]: a is a generic resource of nodes",
+                                  NULL});
+    faults ("NODECFG[n1] PROCS=1\nCLASSCFG[c] HOSTLIST=n9\nCLASSCFG[d] DEFAULT.FEATURES=x\n",
+            (const char *const[]){"f: line 2: CLASSCFG[c]: there is no node n9",
+                                  "f: line 3: CLASSCFG[d]: no node has the feature x", NULL});
+    faults ("NODECFG[n1] PROCS=1\nNODESETPOLICY ONEOF\n",
+            (const char *const[]){"f: line 2: NODESETPOLICY without NODESETATTRIBUTE", NULL});
+}
+
 static void test_priorityf (void **state)
 {
     struct node_priority fn;
@@ -175,8 +282,8 @@ static void test_priorityf (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_taken),
-        cmocka_unit_test (test_refused),
+        cmocka_unit_test (test_taken),     cmocka_unit_test (test_refused),
+        cmocka_unit_test (test_left_out),  cmocka_unit_test (test_faults),
         cmocka_unit_test (test_priorityf),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -322,6 +322,7 @@ static const struct {
     {"AMCFG",
      {"JFACTION=DEFER TIMEOUT=30", "DEFERJOBONFAILURE=TRUE FLUSHINTERVAL=INFINITY",
       "ANCHORINTERVAL=60 NODEFAILURE=FREE", "MACHINE=cray FALLBACKACCOUNT=idle"}},
+    {"BANKFALLBACKACCOUNT", {"idle", "standby", "freecycle", "a"}},
     {"PEERCAP", {"HOLDS=3", "PROCSECONDS=1000", "HOLDS=0 PROCSECONDS=7", "HOLDS=1000000"}},
     {"GRIDCFG",
      {"MAXLEASE=60 SHARE=30 MAXJOBWALLTIME=2:00:00", "MAXPROC=64 MAXPROCPERJOB=8 MINPRICE=0.5",
@@ -508,6 +509,7 @@ static void same_settings (const struct settings *a, const struct settings *b)
     same_fields (attrs_of ("RMCFG"), a, b);
     same_fields (attrs_of ("AMCFG"), &a->am, &b->am);
     assert_string_equal (a->am.machine, b->am.machine);
+    assert_string_equal (a->am.fallback, b->am.fallback);
     assert_int_equal (a->cap_count, b->cap_count);
     for (uint32_t i = 0; i < a->cap_count; i++) {
         same_text ("PEERCAP", a->caps[i].meta, b->caps[i].meta);

@@ -366,7 +366,7 @@ static void test_bad_input (void **state)
     put ("cut.swf", "; MaxProcs: 4\n1 2 3\n");
     put ("headless.swf", "1 0 -1 10 1 -1 -1 1 20 -1 1 1 1 -1 1 -1 -1 -1\n");
     const char *log = DATA_DIR "/small.swf";
-    put ("nohost.cfg", "CLASSCFG[q] HOSTLIST=b2\n");
+    put ("nohost.cfg", "NODECFG[b1] PROCS=4\nCLASSCFG[q] HOSTLIST=b2\n");
     wrong (5, "there is no node b2", "-c nohost.cfg -w %s/small.swf", DATA_DIR);
     wrong (2, "--config", "-w %s", log);
     wrong (2, "--workload", "-c none.cfg");
