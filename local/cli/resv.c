@@ -390,8 +390,8 @@ void diagnose_reservations_text (const struct reservations *list, bool noheader,
                        r->end_us ? span_text (r->end_us - r->start_us, c) : "INFINITY",
                        r->node_count, tasks, r->procs);
         details (list, r, out);
-        if (r->start_us <= list->now_us)
-            procs += r->procs;
+        if (r->start_us <= list->now_us) /* those of jobs inside others once */
+            procs += r->procs - (r->active_procs < r->procs ? r->active_procs : r->procs);
     }
     if (!noheader)
         strbuf_printf (out, "\nActive Reserved Processors: %u\n\n", procs);

@@ -382,7 +382,7 @@ static void held_standing (Nui__Local__V1__Reservation *r, const char *acl, bool
         r->acl[r->n_acl++] = strdup ("DURATION<=1:00:00+");
 }
 
-/* But for what Maui counts of a reservation's processors otherwise. */
+/* But for processor-hours used so far, which are not kept, and warnings of reservations that have not begun. */
 static void diagnose_reservations_as_maui (void **state)
 {
     static const struct held held[] = {
@@ -430,7 +430,6 @@ static void diagnose_reservations_as_maui (void **state)
     drop_lines (out.data, "    Active");
     drop_lines (want, "WARNING");
     drop_lines (out.data, "WARNING");
-    replace_all (want, "Active Reserved Processors: 30", "Active Reserved Processors: 34");
     assert_string_equal (out.data, want);
     free (want);
     strbuf_free (&out);
