@@ -554,6 +554,49 @@ static void signed_for_another_account_too (void **state)
                  "site alpha has no fallback account");
 }
 
+/* What stands where the second job should: bytes that only fallback.c looks into. */
+static void said_of (struct site *s, const void *bytes, size_t len, const char *words)
+{
+    char text[600];
+    Nui__Common__V1__Envelope *first = job_envelope (s, &(struct job_make){.script = "exit 0"});
+    first->fallback.len = len;
+    first->fallback.data = malloc (len);
+    memcpy (first->fallback.data, bytes, len);
+    assert_int_not_equal (msub (s->as_alice, first, text), 0);
+    if (!strstr (text, words))
+        fail_msg ("'%s' instead of '%s'", text, words);
+    envelope_free (first);
+}
+
+static void hostile_second_jobs (void **state)
+{
+    static const char unread[] = "what is signed for the fallback account cannot be read";
+    enum { EMPTIES = 100000 };
+    struct site *s = *state;
+    s->mood = BANK_REFUSES;
+    site_start (s, "AMCFG[bank] FALLBACKACCOUNT=idle\n");
+    Nui__Common__V1__Envelope *second =
+        job_envelope (s, &(struct job_make){.script = "exit 0", .account = "idle"});
+    size_t len = nui__common__v1__envelope__get_packed_size (second);
+    uint8_t *bytes = malloc (len + 2 * EMPTIES);
+    nui__common__v1__envelope__pack (second, bytes);
+    for (size_t cut = 1; cut < len; cut += 1 + len / 64) /* torn */
+        said_of (s, bytes, cut, "fallback account");
+    for (size_t i = 0; i < 2 * EMPTIES;
+         i += 2) /* a field that nobody knows, empty, and again: 144 MB of heap */
+        memcpy (bytes + len + i, "\x7a", 2);
+    said_of (s, bytes, len + 2 * EMPTIES, unread);
+    memset (bytes, 0xff, len);
+    said_of (s, bytes, len, unread);
+    memset (bytes, 0x0b, len); /* a group that begins, within each other */
+    said_of (s, bytes, len, unread);
+    said_of (s, "", 1, unread);
+    both_signed (s, &(struct job_make){.script = "exit 0", .account = "idle"}, NULL,
+                 ""); /* it lives */
+    free (bytes);
+    envelope_free (second);
+}
+
 /* By QUERY, SUBMIT and PREPARE the same sentence, or the same yes (words ""). */
 static void policy_says (struct site *s, struct rpcclient *as, const struct job_make *make,
                          const char *words)
@@ -805,6 +848,7 @@ int main (void)
         T (a_site_speaks_to_whom_it_names),
         T (handed_in_on_the_spot),
         T (signed_for_another_account_too),
+        T (hostile_second_jobs),
         T (each_rule_is_named),
         T (a_share_of_the_site),
         T (a_share_of_what_runs),
