@@ -362,6 +362,10 @@ static void sloppy (void)
                                           is (o->s->admin[0].who[1], "pete"));
     EXAMPLE ("ADMIN2 root@radon.example.org pete",
              o->s->admin[1].count == 2 && is (o->s->admin[1].who[0], "root"));
+    EXAMPLE ("BANKFALLBACKACCOUNT standby", is (o->s->am.fallback, "standby"));
+    EXAMPLE ("AMCFG[b] FALLBACKACCOUNT=idle\nBANKFALLBACKACCOUNT standby",
+             is (o->s->am.fallback, "idle"));
+    EXAMPLE ("BANKFALLBACKACCOUNT[0] a\nBANKFALLBACKACCOUNT b", is (o->s->am.fallback, "b"));
     EXAMPLE ("NODEAVAILABILITYPOLICY DEDICATED:PROCS,UTILIZED:MEM",
              p->node_availability[RES_PROCS] == NODEAVAIL_DEDICATED &&
                  p->node_availability[RES_MEM_MB] == NODEAVAIL_UTILIZED);
