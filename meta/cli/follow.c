@@ -190,18 +190,18 @@ struct output_args {
 
 struct output_sink {
     FILE *file;
-    int code;
+    int failed; /* errno of the first write that failed: what comes after that is not written; 0 */
 };
 
 static void output_message (void *arg, const ProtobufCMessage *message)
 {
     struct output_sink *sink = arg;
     const Nui__Common__V1__OutputChunk *chunk = (const Nui__Common__V1__OutputChunk *)message;
-    if (chunk->data.len &&
-        fwrite (chunk->data.data, 1, chunk->data.len, sink->file) != chunk->data.len)
-        sink->code = CLI_FAILED;
-    if (fflush (sink->file) == EOF)
-        sink->code = CLI_FAILED;
+    if (sink->failed || chunk->data.len == 0)
+        return;
+    if (fwrite (chunk->data.data, 1, chunk->data.len, sink->file) != chunk->data.len ||
+        fflush (sink->file) == EOF)
+        sink->failed = errno;
 }
 
 /* From the site itself, which checks that the job is ours. */
@@ -222,13 +222,16 @@ static int output_of (struct cli_context *ctx, const char *command,
     request.job_id = c->job->site_job_id;
     request.stream = error ? (char[]){"stderr"} : (char[]){"stdout"};
     request.follow = follow;
-    struct output_sink sink = {to, CLI_OK};
+    struct output_sink sink = {to, 0};
     int rc = rpcclient_stream (site, &nui__local__v1__local__descriptor, "Output", &request.base,
                                follow ? INT64_MAX : GRID_CALL_TIMEOUT_S * US_PER_S, output_message,
                                &sink, &err);
     if (*c->site_server) /* else it is the context's */
         rpcclient_destroy (site);
-    return rc < 0 ? cli_fail (command, &err) : sink.code;
+    if (sink.failed)
+        rc = err_set (&err, ERR_IO, "what %s wrote cannot be written here: %s", c->job->site_job_id,
+                      strerror (sink.failed));
+    return rc < 0 ? cli_fail (command, &err) : CLI_OK;
 }
 
 /* One stream into a file of its own, which is there whole or not at all. */
@@ -333,8 +336,10 @@ static int output_site_job (struct cli_context *ctx, const char *command, const 
     Nui__Local__V1__JobInfo job = NUI__LOCAL__V1__JOB_INFO__INIT;
     Nui__Meta__V1__ComponentStatus c = NUI__META__V1__COMPONENT_STATUS__INIT, *only = &c;
     Nui__Meta__V1__JobStatus status = NUI__META__V1__JOB_STATUS__INIT;
-    if (id_parse (id, site, sizeof site, &number, NULL) < 0)
-        return CLI_USAGE;
+    struct err err;
+    err_clear (&err);
+    if (id_parse (id, site, sizeof site, &number, &err) < 0)
+        return cli_fail (command, &err);
     job.site_job_id = status.grid_job_id = (char *)(uintptr_t)id;
     c.name = (char[]){"main"};
     c.site = site;

@@ -27,6 +27,7 @@ struct site {
 
 struct settings {
     const char *grid, *ca, *crl, *cert, *key, *bank, *account, *default_site;
+    bool alone; /* of no grid: settle_grid */
     struct site *site;
     uint32_t site_count;
     const char **site_name; /* ends with NULL */
@@ -263,6 +264,7 @@ static int settle_grid (struct conf *conf, struct settings *s, struct err *err)
         alone = alone && !s->site[i].server;
     if (!s->grid && !alone)
         return err_set (err, ERR_INVALID, "GRID is missing");
+    s->alone = !s->grid;
     s->grid = s->grid ? s->grid : "local";
     return 0;
 }
@@ -396,8 +398,11 @@ static struct rpcclient *meta_connect (void *arg, const char *target, struct err
 
 static int is_missing (struct cli_context *ctx, const char *key, struct err *err)
 {
-    return err_set (err, ERR_INVALID, "%s: %s is missing (host:port of the daemon)",
-                    conf_name (ctx->conf), key);
+    return err_set (err, ERR_INVALID, "%s: %s is missing (host:port of the daemon)%s",
+                    conf_name (ctx->conf), key,
+                    ctx->settings.alone
+                        ? ": a cluster of no grid is asked by nui showq, showq -c and checkjob"
+                        : "");
 }
 
 struct metas *cli_metas (struct cli_context *ctx, struct err *err)

@@ -1,4 +1,5 @@
 /* dispatch: from argv to one command of the tables. */
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 
@@ -270,7 +271,11 @@ int cli_main (const struct cli_command *const *const *tables,
         }
     }
     cli_context_destroy (ctx);
-    if (fflush (stdout) != 0 && exit_code == CLI_OK)
+    int failed = fflush (stdout) != 0 ? errno : 0;
+    if ((failed || ferror (stdout)) && exit_code == CLI_OK) {
+        fprintf (stderr, "nui: the output cannot be written%s%s\n", failed ? ": " : "",
+                 failed ? strerror (failed) : "");
         exit_code = CLI_FAILED;
+    }
     return exit_code;
 }

@@ -9,7 +9,8 @@ import grpc
 
 from fixture import become, main
 from grid.forge import Contract
-from onesite import SharedCase, wait_for
+from onesite import SharedCase, polled, wait_for
+from smalldisk import small_disk
 
 BIG = 24 << 20
 
@@ -165,6 +166,30 @@ class Fetch(SharedCase):
                                str(self.alpha.socket), ident], capture_output=True, text=True, timeout=300)
         self.assertEqual((done.stdout, done.returncode), ("[]\n", 0), done.stderr)
         self.finish("links", ident)
+
+    def test_a_full_disk(self):
+        """Where it is brought to: one sentence, and no file that looks whole."""
+        ident = self.submit("large", "head -c 3000000 /dev/zero | tr '\\0' x; head -c 3000000 /dev/zero > large.dat")
+        self.assertEqual(len(self.ok(self.alpha, "output", ident, account=self.account)), 3000000)
+        self.refused(self.alpha, "output", ident + "[2]", account=self.account, code=1, says="is not an id")
+        for command in (["output", ident], ["showq"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([*become(self.account), str(self.alpha.programs["nui"]), *command], text=True, stdout=full,
+                                      stderr=subprocess.PIPE, timeout=120,
+                                      env={**os.environ, "NUI_CONFIG": str(self.alpha.client), **polled()})
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
+            self.assertIn("cannot be written", done.stderr)
+            self.assertIn("No space left on device", done.stderr)
+        place = self.shared / "small"
+        if not small_disk(place, "1m", 0o777):
+            self.skipTest("no file system can be mounted here")
+        self.addCleanup(subprocess.run, ["umount", "-l", place], check=True)
+        self.refused(self.alpha, "output", "--save", place, ident, account=self.account, code=1, says="No space left on device")
+        self.assertEqual(self.found(place), [])
+        self.refused(self.alpha, "fetch", "-d", place, ident, "large.dat", account=self.account, code=1,
+                     says="large.dat: No space left on device")
+        self.assertEqual(self.found(place), ["large.dat.part"])
+        self.finish("large", ident)
 
     def test_another_users(self):
         ident = self.submit("mine", "echo mine > good")

@@ -178,10 +178,15 @@ static void bad_files (void **state)
     struct cli_context *ctx = with ("GRID g\n");
     assert_null (cli_metas (ctx, &err));
     assert_contains (err.text, "META is missing");
+    assert_null (strstr (err.text, "of no grid"));
     assert_null (cli_bank (ctx, &err));
     assert_contains (err.text, "BANK is missing");
     assert_null (cli_site (ctx, NULL, &err));
     assert_contains (err.text, "no site");
+    cli_context_destroy (ctx);
+    ctx = with ("SITECFG[a] SOCKET=/s\n");
+    assert_null (cli_metas (ctx, &err));
+    assert_contains (err.text, "a cluster of no grid is asked by nui showq");
     cli_context_destroy (ctx);
     cli_context_destroy (NULL);
 }
