@@ -752,8 +752,8 @@ int policy_set_qos_parameter (void *target, const struct conf_value *value, stru
         LIMITS (CROSS, "MAXI", set_max_idle), LIST ("PLIST", policy_set_plist, CONF_F_GUARDS),     \
         ATTR ("PDEF", policy_set_pdef), LIST ("FLAGS", set_flags, 0),                              \
         LIST ("JOBFLAGS", set_flags, 0), TOLD ("FSCAP", "FSTARGET=x^ and FSTARGET=x% are caps"),   \
-        TOLD ("EMAIL", "users say by msub -M where their mail goes"),                              \
-        TOLD ("EMAILADDRESS", "users say by msub -M where their mail goes"),                       \
+        TOLD ("EMAIL", "a grid sends mail: nui submit --mail-to says where it goes"),              \
+        TOLD ("EMAILADDRESS", "a grid sends mail: nui submit --mail-to says where it goes"),       \
         TOLD ("COMMENT", "it is a remark: # does"),                                                \
         TOLD ("MEMBERULIST", "accounts' members are the bank's"),                                  \
         TOLD ("ADEF", "a user's default account is the bank's"),                                   \
