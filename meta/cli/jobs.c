@@ -6,6 +6,7 @@
 #include <uthash.h>
 
 #include "meta/cli/grid.h"
+#include "meta/cli/past.h"
 #include "meta/cli/select.h"
 #include "proto/base/clock.h"
 #include "proto/nui/v1/bank.pb-c.h"
@@ -168,9 +169,11 @@ static time_us oldest_of (const struct job_pages *pages)
 {
     time_us oldest = TIME_US_MAX;
     for (uint32_t p = 0; p < pages->count; p++)
-        for (size_t i = 0; i < pages->page[p]->n_jobs; i++)
-            if (pages->page[p]->jobs[i]->submit_us < oldest)
-                oldest = pages->page[p]->jobs[i]->submit_us;
+        for (size_t i = 0; i < pages->page[p]->n_jobs; i++) {
+            const Nui__Meta__V1__JobStatus *s = pages->page[p]->jobs[i];
+            time_us since = s->submit_us ? s->submit_us : s->start_us;
+            oldest = since < oldest ? since : oldest;
+        }
     return oldest == TIME_US_MAX ? 0 : oldest;
 }
 
@@ -227,18 +230,21 @@ static void jobs_row (struct table *table, const Nui__Meta__V1__JobStatus *s, ti
         table_int (table, (int64_t)procs);
     else
         table_null (table);
-    table_time (table, s->submit_us);
+    table_time (table, s->submit_us ? s->submit_us : TIME_US_NONE);
     table_time (table, s->start_us ? s->start_us : TIME_US_NONE);
     table_time (table, s->end_us ? s->end_us : TIME_US_NONE);
     if (has_run (s))
         table_duration (table, elapsed);
     else
         table_null (table);
-    if (has_run (s) && s->end_us && !s->array)
+    if (has_run (s) && s->end_us && !s->array && s->state)
         table_int (table, exit_of (s));
     else
         table_null (table);
-    table_credits (table, s->price_micro);
+    if (s->state)
+        table_credits (table, s->price_micro);
+    else
+        table_null (table);
     table_text (table, s->reason && *s->reason->text ? s->reason->text : NULL);
     const struct cost *charged = cost_of (costs, s);
     if (args->start)
@@ -274,6 +280,41 @@ static struct table *jobs_table (struct jobs_args *args, const struct job_pages 
                     jobs_row (table, pages->page[p]->jobs[i], now, costs, args, sum);
             }
     return table;
+}
+
+/* What the metascheduler does not have any more; what is said of it. */
+static void jobs_past (struct cli_context *ctx, const struct jobs_args *args,
+                       struct job_pages *pages)
+{
+    const struct job_filter *f = &args->filter;
+    time_us forgotten = pages->count ? pages->page[0]->forgotten_us : 0;
+    char when[QUANTITY_TEXT_MAX];
+    uint64_t found = 0;
+    struct err err;
+    err_clear (&err);
+    if (!forgotten || f->period.from > forgotten || pages->more || pages->found > args->limit)
+        return;
+    time_format_iso (forgotten, when);
+    if (!f->period.from)
+        fprintf (stderr,
+                 "nui jobs: of those that ended by %s some are not kept here any more: --from "
+                 "TIME asks the bank for them\n",
+                 when);
+    else if (f->state || f->name)
+        fprintf (stderr,
+                 "nui jobs: of those that ended by %s some are not kept here any more, and the "
+                 "bank knows neither their names nor their states\n",
+                 when);
+    else if (past_read (ctx, f, args->all, forgotten, pages, &found, &err) < 0)
+        fprintf (stderr,
+                 "nui jobs: of those that ended by %s some are not kept here any more, and the "
+                 "bank cannot be asked: %s\n",
+                 when, err.text);
+    else if (found)
+        fprintf (stderr,
+                 "nui jobs: %llu of them, ended by %s, %s from the bank's books: without name, "
+                 "state and exit code\n",
+                 (unsigned long long)found, when, found == 1 ? "is" : "are");
 }
 
 /* Whether "a,charged" or "-charged" asks for it. */
@@ -325,6 +366,8 @@ static int jobs_run (struct cli_context *ctx, int argc, char **argv)
         code = cli_fail (argv[0], &err);
         goto out;
     }
+    if (request.ended)
+        jobs_past (ctx, &args, pages);
     if (args.cost && costs_read (ctx, oldest_of (pages), &costs, &err) < 0)
         fprintf (stderr, "nui jobs: what they cost is not known: %s\n", err.text);
     table = jobs_table (&args, pages, costs, &sum);

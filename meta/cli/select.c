@@ -67,7 +67,7 @@ bool job_filter_wants (const struct job_filter *filter, const Nui__Meta__V1__Job
 {
     const struct cli_period *period = &filter->period;
     return (!period->from || !s->end_us || s->end_us >= period->from) &&
-           (!period->to || s->submit_us < period->to) &&
+           (!period->to || (s->submit_us ? s->submit_us : s->start_us) < period->to) &&
            (!filter->state || in_state (s, filter->state)) &&
            (!filter->site || at_site (s, filter->site)) &&
            (!filter->name || fnmatch (filter->name, s->name, 0) == 0) &&

@@ -249,6 +249,13 @@ static const struct conf_param params[] = {
      .offset = offsetof (struct metad_config, input_share_mb),
      .initial = "8192"},
     DURATION ("INPUTKEEP", input_keep, 60 * US_PER_S, 366 * 86400 * US_PER_S, "7:00:00:00"),
+    {.name = "JOBHISTORYTIME",
+     .type = CONF_DURATION,
+     .offset = offsetof (struct metad_config, job_history),
+     .min = US_PER_S,
+     .max = INT64_MAX / 4,
+     .flags = CONF_F_INFINITY,
+     .initial = "INFINITY"},
     {.name = "ATTEMPTSMAX",
      .type = CONF_INT,
      .offset = offsetof (struct metad_config, tries_max),
@@ -324,6 +331,11 @@ static int config_check (struct metad_config *config, struct err *err)
         return err_set (err, ERR_INVALID,
                         "METACFG names %u metaschedulers: a group has 3, 5 or 7, this one included",
                         config->peer_count);
+    if (config->peer_count && config->job_history != TIME_US_MAX)
+        return err_set (
+            err, ERR_INVALID,
+            "JOBHISTORYTIME: a group (METACFG) keeps all its jobs, so that a member that was away "
+            "can hear how each ended");
     for (uint32_t i = 0; i < config->limit_count; i++) {
         const struct metad_limit *limit = &config->limit[i];
         if (!limit->jobs && !limit->procs)

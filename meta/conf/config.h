@@ -59,7 +59,8 @@ struct metad_config {
     int64_t live_jobs_max;            /* of all users: share.h */
     int64_t input_mb, input_share_mb; /* INPUTMAX, INPUTSHARE: proto/content/contents.h */
     duration_us input_keep;
-    duration_us site_lost; /* silent for so long: lost (loss.h) */
+    duration_us job_history; /* forget.h; TIME_US_MAX: for ever */
+    duration_us site_lost;   /* silent for so long: lost (loss.h) */
     struct coalloc_policy policy;
     const char *notify_url; /* hooks.h; NULL: none */
     unsigned notify_events;

@@ -129,6 +129,7 @@ struct metad {
     struct steps_run *steps;   /* steps.c */
     struct arriving *arriving; /* arrive.c: arrays that are not whole yet */
     struct hooks *hooks;
+    struct forget *forget;     /* svc/forget.c */
     struct gridlimit *limits;  /* gridlimits.c: hash by submitter */
     struct job_share *shares;  /* share.c: hash by submitter */
     struct refusals *refusals; /* NULL until the first */

@@ -62,6 +62,7 @@ static struct job_row row_of (const struct gridjob *job)
         .name = job->job->name,
         .account = job->job->account,
         .submit_us = job->submit_us,
+        .expires_us = job->job->expires_us,
         .state = (int32_t)job->state,
         .ended = job_ended (job),
         .reason_code = job->reason.code,

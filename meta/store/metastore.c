@@ -92,6 +92,12 @@ static const char *const steps[] = {
 
     /* --- which site took its part of a group back that was firm, for as long as the group lives */
     "ALTER TABLE coalloc ADD COLUMN broke TEXT NOT NULL DEFAULT '';",
+
+    /* --- jobs by when they ended (past.h); or their signatures did, which nobody noted before: a month at most. State's
+     * key "forgotten" is when the last of those ended that are not here any more */
+    "ALTER TABLE job ADD COLUMN expires_us INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE job SET expires_us = submit_us + 2592000000000;"
+    "CREATE INDEX job_past ON job (max (end_us, expires_us)) WHERE ended = 1;",
     NULL,
 };
 
@@ -185,6 +191,7 @@ static const struct row_column job_columns[] = {
     JOB (account, ROW_ONCE),
     ROW_DATA (struct job_row, envelope.bytes, envelope.len, "envelope", ROW_ONCE),
     JOB (submit_us, ROW_ONCE),
+    JOB (expires_us, ROW_ONCE),
     JOB (state, 0),
     JOB (ended, 0),
     JOB (reason_code, 0),

@@ -33,7 +33,8 @@ struct job_row {
     const char *account;
     struct metastore_blob envelope; /* packed; written once */
     time_us submit_us;
-    int32_t state; /* nui.meta.v1.GridJobState */
+    time_us expires_us; /* its signature: before that it may be sent again */
+    int32_t state;      /* nui.meta.v1.GridJobState */
     bool ended;
     const char *reason_code;
     const char *reason_text;

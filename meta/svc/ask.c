@@ -14,11 +14,26 @@
 #include "meta/job/peers.h"
 #include "meta/job/seal.h"
 #include "meta/single/single.h"
+#include "meta/store/past.h"
 #include "meta/job/sites.h"
 
 /* An answer is made in one turn of the loop: PAGE_WORK is what a job in memory costs, so many times. */
 enum { JOBS_LIMIT_DEFAULT = 1000, JOBS_LIMIT_MAX = 2000 };
 enum { PAGE_WORK = 1600, WORK_OF_LOADED = 4, ELEMENTS_OF_WORK = 8 };
+
+/* Of a job that is not here. */
+static void ask_absent (struct metad *metad, const char *text, struct err *err)
+{
+    char when[QUANTITY_TEXT_MAX];
+    time_us forgotten = 0;
+    if (past_forgotten (metad->store, &forgotten, NULL) == 0 && forgotten)
+        err_set (err, ERR_NOT_FOUND,
+                 "there is no job %.60s, or it is another's, or it ended before %s and is not kept "
+                 "here any more (nui jobs --from asks the bank)",
+                 text, time_format_iso (forgotten, when));
+    else
+        err_set (err, ERR_NOT_FOUND, "there is no job %.60s, or it is another's", text);
+}
 
 /* The job that is named; or the first of an array, or of which several are. */
 static struct gridjob *job_find (struct metad *metad, const struct rpccall *call, const char *text,
@@ -44,7 +59,7 @@ static struct gridjob *job_find (struct metad *metad, const struct rpccall *call
     if (!job && err->code == ERR_NOT_FOUND)
         peers_unsure (metad, number, err);
     if (!job && (err->code == ERR_NONE || err->code == ERR_NOT_FOUND))
-        err_set (err, ERR_NOT_FOUND, "there is no job %.60s, or it is another's", text);
+        ask_absent (metad, text, err);
     if (job && id->range_count && job->array != id->number) {
         err_set (err, ERR_NOT_FOUND, "grid.%" PRIu64 " is no array", id->number);
         return NULL;
@@ -125,7 +140,8 @@ static void page_add (struct jobs_page *page, struct metad *metad, uint64_t numb
 }
 
 /* From `from` on they are newest first; they are told newest last. */
-static void page_close (struct jobs_page *page, struct rpccall *call, size_t from)
+static void page_close (struct jobs_page *page, struct metad *metad, struct rpccall *call,
+                        size_t from)
 {
     Nui__Meta__V1__JobsReply *reply = &page->reply;
     for (size_t low = from, high = reply->n_jobs; low + 1 < high; low++) {
@@ -133,6 +149,7 @@ static void page_close (struct jobs_page *page, struct rpccall *call, size_t fro
         reply->jobs[low] = reply->jobs[--high];
         reply->jobs[high] = swap;
     }
+    past_forgotten (metad->store, &reply->forgotten_us, NULL);
     rpccall_reply (call, &reply->base);
     arena_destroy (page->arena);
 }
@@ -171,7 +188,7 @@ static void array_jobs (struct metad *metad, struct rpccall *call,
             break;
         page_add (&page, metad, row[i].number, true);
     }
-    page_close (&page, call, 0);
+    page_close (&page, metad, call, 0);
 }
 
 void on_jobs (void *self, struct rpccall *call, const ProtobufCMessage *message)
@@ -216,7 +233,7 @@ void on_jobs (void *self, struct rpccall *call, const ProtobufCMessage *message)
     size_t from = page.reply.n_jobs;
     for (uint32_t i = count; i-- > 0 && page_open_for (&page);)
         page_add (&page, metad, number[i], request->elements);
-    page_close (&page, call, from);
+    page_close (&page, metad, call, from);
     arena_destroy (arena);
 }
 

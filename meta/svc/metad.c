@@ -12,6 +12,7 @@
 #include "meta/job/steps.h"
 #include "meta/svc/arrive.h"
 #include "meta/group/group.h"
+#include "meta/svc/forget.h"
 #include "meta/svc/handlers.h"
 #include "meta/job/job.h"
 #include "meta/lead/lead.h"
@@ -84,7 +85,8 @@ static const struct metad_part *const parts[] = {
     &group_part,   &lead_part,    &lead_beat_part, &hooks_part,      &gridlicence_part,
     &answers_part, &waits_part,   &arrays_part,    &gridlimits_part, &renew_part,
     &report_part,  &seal_part,    &refusals_part,  &steps_part,      &arrive_part,
-    &share_part,   &ranking_part, &metrics_part,   &inputs_part,     NULL};
+    &share_part,   &ranking_part, &metrics_part,   &inputs_part,     &forget_part,
+    NULL};
 
 static int bank_link (struct metad *metad, const char *server, struct err *err)
 {

@@ -10,6 +10,19 @@ from fixture import GridCase, main, wait_for
 
 @unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs run as other accounts")
 class History(GridCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        path = cls.grid.layout.config("meta")
+        path.write_text(path.read_text() + "JOBHISTORYTIME 1\n")
+        cls.restart_meta("stop")
+
+    @classmethod
+    def restart_meta(cls, how):
+        getattr(cls.grid.daemons["meta"], how)()
+        cls.grid.daemons["meta"].start()
+        cls.grid.wait_serving()
+
     def submit(self, name, code=0, *options):
         script = self.write(f"{name}.sh", f"#!/bin/sh\nexit {code}\n")
         return self.nui("alice", "submit", "-A", "phys", "-t", "60", "--name", name, *options, script).stdout.strip()
@@ -79,6 +92,49 @@ class History(GridCase):
         done = self.nui("alice", "jobs", "--json", "--name", "many", "--elements", "--limit", "600")
         self.assertEqual([job["job_id"] for job in json.loads(done.stdout)], idents[20:])
         self.assertIn("older ones", done.stderr)
+
+    def test_what_was_forgotten(self):
+        """Once its signature has ended, too; not what a live job waits for; the bank has it still."""
+        began, short = f"@{int(time.time()) - 1}", ("--valid", "8")
+        gone, kept = (self.submit(name, 3, *short) for name in ("gone", "kept"))
+        follows = self.submit("follows", 0, "--depend", f"afterany:{kept}", "--hold")
+        array = self.submit("row", 0, *short, "--array", "1-3").split("[")[0]
+        left = {*(f"{array}[{i}]" for i in (1, 2, 3)), gone}
+        later = self.submit("later")
+        for ident in (kept, later):
+            self.wait_state(ident, ("Completed", "Failed"))
+
+        def there(*args, **options):
+            return {job["job_id"]: job for job in self.jobs("--ended", "--elements", *args, **options)}
+        wait_for("the four to be forgotten", lambda: not left & there().keys(), 60, self.grid.layout.log)
+        self.assertLessEqual({kept, follows, later}, there().keys())
+        self.assertIn("is not kept here any more", self.nui("alice", "status", gone, code=5).stderr)
+        self.assertIn("--from TIME asks the bank", self.nui("alice", "jobs", "--ended").stderr)
+        self.assertIn("neither their names nor their states",
+                      self.nui("alice", "jobs", "--from", began, "--state", "Failed").stderr)
+        for how in ("kill", "stop"):
+            self.restart_meta(how)
+            said = self.nui("alice", "jobs", "--json", "--cost", "--from", began)
+            self.assertIn("4 of them, ended by ", said.stderr)
+            rows = {job["job_id"]: job for job in json.loads(said.stdout)}
+            self.assertLessEqual({*left, kept, follows, later}, rows.keys())
+            self.assertEqual([row["job_id"] for row in json.loads(said.stdout)][-1], later)
+        row = rows[gone]
+        self.assertEqual([row[key] for key in ("name", "user", "account", "state", "procs", "exit_code", "submit_time")],
+                         [None, "alice", "phys", "Unknown", 1, None, None])
+        self.assertRegex(row["elapsed"], r"^00:0\d:\d\d$")
+        self.assertGreater(row["charged"], 0)
+        self.assertTrue(row["sites"] and row["end_time"])
+        self.assertFalse(left & there("--from", began, who="bob").keys())
+        self.assertLessEqual(left, there("--from", began, "--all", who="operator").keys())
+        self.assertFalse(left & there("--from", began, "--site", "nowhere").keys())
+        self.grid.daemons["bank"].stop()
+        said = self.nui("alice", "jobs", "--json", "--from", began)
+        self.assertIn("the bank cannot be asked", said.stderr)
+        self.assertIn(kept, said.stdout)
+        self.grid.daemons["bank"].start()
+        self.nui("alice", "cancel", follows)
+        wait_for("what nobody waits for to be forgotten", lambda: kept not in there(), 60, self.grid.layout.log)
 
 
 if __name__ == "__main__":

@@ -40,11 +40,12 @@ static void defaults_and_values (void **state)
     assert_int_equal (config->move_interval, 300 * US_PER_S);
     assert_int_equal (config->move_gain, 60 * US_PER_S);
     assert_int_equal (config->move_share, 20);
+    assert_true (config->job_history == TIME_US_MAX);
     metad_config_destroy (config);
     conf_destroy (conf);
     config = read_text (
         "BANK b:1\nLEASETIME 1:00\nCOALLOCLEAD 5\nBARRIERTIMEOUT 7\n"
-        "PREPARETIMEOUT 3\nATTEMPTSMAX 4\nHORIZON 1:00:00\n"
+        "PREPARETIMEOUT 3\nATTEMPTSMAX 4\nJOBHISTORYTIME 7:00:00\nHORIZON 1:00:00\n"
         "GRIDLICENSE[matlab] COUNT=20\nGRIDLICENSE[cad] COUNT=1\nGRIDLICENSE[matlab] COUNT=21\n",
         &conf, &err);
     assert_non_null (config);
@@ -54,6 +55,7 @@ static void defaults_and_values (void **state)
     assert_int_equal (config->policy.prepare_timeout, 3 * US_PER_S);
     assert_int_equal (config->policy.tries_max, 4);
     assert_int_equal (config->horizon, 3600 * US_PER_S);
+    assert_int_equal (config->job_history, 7 * 3600 * US_PER_S);
     assert_int_equal (config->licence_count, 2);
     assert_string_equal (config->licence[0].name, "matlab");
     assert_int_equal (config->licence[0].count, 21);
@@ -77,6 +79,10 @@ static void bad_files_are_refused_whole (void **state)
         {"BANK b:1\nGRIDLICENSE[matlab] COUNT=0\n", "COUNT"},
         {"BANK b:1\nGRIDLICENSE[matlab]\n", "GRIDLICENSE"},
         {"BANK b:1\nGRIDLICENSE[a/b] COUNT=1\n", "licence"},
+        {"BANK b:1\nJOBHISTORYTIME 0\n", "JOBHISTORYTIME"},
+        {"BANK b:1\nJOBHISTORYTIME 1\nMETACFG[a] SERVER=h:1\nMETACFG[b] SERVER=h:2\n"
+         "METACFG[c] SERVER=h:3\n",
+         "keeps all its jobs"},
         {"BANK b:1\nGRIDUSERCFG[bob]\n", "GRIDUSERCFG"},
         {"BANK b:1\nGRIDUSERCFG[bob] MAXJOB=0\n", "MAXJOB"},
         {"BANK b:1\nGRIDUSERCFG[a/b] MAXJOB=1\n", "user"},

@@ -13,6 +13,7 @@
 
 #include "meta/store/metastore.h"
 #include "meta/store/jobrows.h"
+#include "meta/store/past.h"
 #include "meta/store/votes.h"
 #include "proto/base/clock.h"
 #include "tests/unit/tmpdir.h"
@@ -574,6 +575,81 @@ static void an_array_has_one_envelope (void **state)
     unlink (path);
 }
 
+/* number: its own, of which array, when it ended and its signature does; 0: it lives. */
+static void past_add (struct fixture *f, uint64_t number, uint64_t array, time_us end,
+                      time_us expires)
+{
+    struct job_row row = row_make ("alice");
+    struct err err;
+    row.number = number;
+    row.array = array;
+    row.element = array ? (uint32_t)(number - array + 1) : 0;
+    row.expires_us = expires;
+    assert_int_equal (metastore_job_insert (f->store, &row, &number, &err), 0);
+    row.number = number;
+    row.ended = end > 0;
+    row.end_us = end;
+    assert_int_equal (metastore_job_update (f->store, &row, &err), 0);
+}
+
+/* "4 1 …" of those before that moment, two at a time. */
+static const char *past_numbers (struct fixture *f, time_us before)
+{
+    static char text[128];
+    struct past_row at = {0}, *rows;
+    uint32_t count = 2;
+    struct err err;
+    for (*text = '\0'; count == 2;) {
+        assert_int_equal (past_list (f->store, before, &at, 2, f->arena, &rows, &count, &err), 0);
+        for (uint32_t i = 0; i < count; i++, at = rows[i - 1])
+            snprintf (text + strlen (text), sizeof text - strlen (text), "%s%llu", *text ? " " : "",
+                      (unsigned long long)rows[i].number);
+    }
+    return text;
+}
+
+static void the_past_is_over_and_goes (void **state)
+{
+    struct fixture *f = *state;
+    struct past_row row = {.over = 100, .end = 50, .number = 1};
+    struct job_row back;
+    time_us forgotten = 1;
+    bool is = true;
+    struct err err;
+    past_add (f, 1, 0, 50, 100); /* its signature is the later one */
+    past_add (f, 2, 0, 80, 60);
+    past_add (f, 3, 0, 0, 10); /* it lives */
+    past_add (f, 4, 0, 80, 20);
+    past_add (f, 5, 5, 70, 20);
+    past_add (f, 6, 5, 90, 20);
+    assert_string_equal (past_numbers (f, 80), "5");
+    assert_string_equal (past_numbers (f, 81), "5 2 4");
+    assert_string_equal (past_numbers (f, 1000), "5 2 4 6 1");
+    assert_int_equal (past_array_over (f->store, 5, 90, &is, &err), 0);
+    assert_false (is);
+    assert_int_equal (past_array_over (f->store, 5, 91, &is, &err), 0);
+    assert_true (is);
+    assert_int_equal (metastore_arriving_put (f->store, 5, &err), 0);
+    assert_int_equal (past_array_over (f->store, 5, 91, &is, &err), 0);
+    assert_false (is); /* the others are still to come */
+    assert_int_equal (past_array_last (f->store, 5, &is, &err), 0);
+    assert_false (is);
+    assert_int_equal (past_forgotten (f->store, &forgotten, &err), 0);
+    assert_int_equal (forgotten, 0);
+    assert_int_equal (past_forget (f->store, &row, &err), 0);
+    row = (struct past_row){.over = 90, .end = 90, .number = 6, .array = 5};
+    assert_int_equal (past_forget (f->store, &row, &err), 0);
+    row = (struct past_row){.over = 80, .end = 80, .number = 2};
+    assert_int_equal (past_forget (f->store, &row, &err), 0);
+    reopen (f);
+    assert_int_equal (past_forgotten (f->store, &forgotten, &err), 0);
+    assert_int_equal (forgotten, 90); /* the latest, in whatever order they went */
+    assert_int_equal (past_array_last (f->store, 5, &is, &err), 0);
+    assert_true (is);
+    assert_string_equal (past_numbers (f, 1000), "5 4");
+    assert_int_equal (metastore_job_load (f->store, 1, f->arena, &back, &err), ERR_NOT_FOUND);
+}
+
 static void epochs_grow (void **state)
 {
     struct fixture *f = *state;
@@ -595,6 +671,7 @@ int main (void)
         TEST (transactions_are_whole),
         TEST (the_first_decision_stands),
         TEST (epochs_grow),
+        TEST (the_past_is_over_and_goes),
         TEST (numbers_of_a_group_are_its_members_own),
         TEST (leads_survive),
         TEST (numbers_of_a_group_are_its_members_own),
