@@ -242,9 +242,9 @@ static int set_meta_group (void *target, const struct conf_value *value, struct 
 }
 
 /* In the order of their bits. */
-static const char *const notify_words[] = {"JOBFAILURE",  "NODEDOWN",     "BANKDOWN",
-                                           "RESUNFILLED", "BANKHISTORY",  "BANKDENIED",
-                                           "JOBLIMIT",    "CLOCKDIFFERS", NULL};
+static const char *const notify_words[] = {"JOBFAILURE",  "NODEDOWN",   "BANKDOWN", "RESUNFILLED",
+                                           "BANKHISTORY", "BANKDENIED", "JOBLIMIT", "CLOCKDIFFERS",
+                                           "NODEDRAINED", NULL};
 static_assert (NOTIFY_ALL == (1u << (sizeof notify_words / sizeof *notify_words - 1)) - 1,
                "a word for each event");
 
@@ -497,6 +497,12 @@ const struct conf_param settings_params[] = {
      .max = 86400 * US_PER_S,
      .initial = "00:05:00",
      .help = "how often NODEHEALTHPROGRAM is run"},
+    {.name = "NODEFAILUREUSERS",
+     .type = CONF_U32,
+     .offset = AT (node_failure_users),
+     .max = 1000,
+     .initial = "5",
+     .help = "a node where jobs of so many users fail, one after another, is drained"},
     {.name = "JOBACTIONONNODEFAILURE",
      .type = CONF_WORD,
      .offset = AT (node_failure),

@@ -147,7 +147,8 @@ enum notify_event { /* bits of settings.notify_events */
                     NOTIFY_BANK_DENIED = 1 << 5,
                     NOTIFY_JOB_LIMIT = 1 << 6,
                     NOTIFY_CLOCK_DIFFERS = 1 << 7,
-                    NOTIFY_ALL = (1 << 8) - 1,
+                    NOTIFY_NODE_DRAINED = 1 << 8,
+                    NOTIFY_ALL = (1 << 9) - 1,
 };
 
 /* --- the whole ---------------------------------------------------------------------------- */
@@ -215,6 +216,7 @@ struct settings {
     duration_us history_time;    /* HISTORYTIME: and their history after this; TIME_US_MAX: never */
     struct settings_stage stage; /* STAGE… */
     struct rm_health health;     /* NODEHEALTHPROGRAM, NODEHEALTHINTERVAL */
+    uint32_t node_failure_users; /* NODEFAILUREUSERS; 0: no node is drained for its jobs */
     const char *checkpoint_hook; /* CHECKPOINTHOOK; NULL: none */
     const char *checkpoint_account; /* CHECKPOINTACCOUNT; NULL: the job's own */
     int node_failure;               /* enum node_failure: JOBACTIONONNODEFAILURE */

@@ -11,13 +11,24 @@ struct site_node {
     char *type, *partition; /* for the bank; NULL: none, DEFAULT */
     struct node_id id;
     bool configured; /* still in the configuration */
-    char *set[4];    /* by administrators: state, features, priority, speed; NULL: as configured */
+    /* by administrators: state, features, priority, speed; NULL: as configured. The last is of NODEFAILUREUSERS: why
+     * nui-local drained it itself */
+    char *set[5];
+    char *
+        failed; /* whose jobs failed here, none having ended well since: ",alice,bob,"; NULL: nobody's (job/blame.c) */
     UT_hash_handle hh; /* by name */
 };
 
 /* One of "state", "features", "priority", "speed" in place of what is configured ("": no more); returns
  * what was set before, malloc'ed, or NULL. In force after svc_nodes_apply. */
 char *svc_node_set (struct site_node *node, const char *name, const char *value);
+/* Drained by nui-local itself, durably, for that reason, until an administrator sets its state; in force at once. */
+int svc_node_set_aside (struct svc *svc, struct site_node *node, const char *reason,
+                        struct err *err);
+/* That reason; NULL: it is not. */
+const char *svc_node_aside (const struct site_node *node);
+/* Why it is not up; "": nobody says. Holds until the next event of the resource manager, or change of the node. */
+const char *svc_node_reason (struct svc *svc, const struct site_node *node);
 /* What administrators set of a node, as the store has it now. */
 int svc_node_sets_load (struct svc *svc, struct site_node *node, struct err *err);
 /* The configuration's or the resource manager's nodes and licences, in force. */

@@ -16,9 +16,10 @@ bool svc_node_by_name (void *self, const char *name, struct node_id *out)
     return node != NULL;
 }
 
-enum { SET_STATE, SET_FEATURES, SET_PRIORITY, SET_SPEED, SETS };
+enum { SET_STATE, SET_FEATURES, SET_PRIORITY, SET_SPEED, SET_REASON, SETS };
 
-static const char *const set_names[SETS] = {"state", "features", "priority", "speed"};
+static const char *const set_names[SETS] = {"state", "features", "priority", "speed", "reason"};
+static_assert (sizeof ((struct site_node *)0)->set / sizeof (char *) == SETS, "a place for each");
 
 char *svc_node_set (struct site_node *node, const char *name, const char *value)
 {
@@ -57,6 +58,34 @@ int svc_node_sets_load (struct svc *svc, struct site_node *node, struct err *err
         node->set[i] = NULL;
     }
     return local_store_sets (svc->store, STORE_SET_NODE, node->name, node_set_loaded, node, err);
+}
+
+const char *svc_node_aside (const struct site_node *node)
+{
+    return node->set[SET_REASON];
+}
+
+const char *svc_node_reason (struct svc *svc, const struct site_node *node)
+{
+    const char *theirs = rmnodes_reason (svc, node->name);
+    return *theirs || !node->set[SET_REASON] ? theirs : node->set[SET_REASON];
+}
+
+int svc_node_set_aside (struct svc *svc, struct site_node *node, const char *reason,
+                        struct err *err)
+{
+    const char *const value[][2] = {{set_names[SET_STATE], "drained"},
+                                    {set_names[SET_REASON], reason}};
+    int rc = svc_begin (svc, err);
+    for (int i = 0; rc == 0 && i < 2; i++)
+        rc = local_store_set_put (svc->store, STORE_SET_NODE, node->name, value[i][0], value[i][1],
+                                  err);
+    rc = svc_commit (svc, rc, err);
+    if (rc != 0)
+        return rc;
+    for (int i = 0; i < 2; i++)
+        free (svc_node_set (node, value[i][0], value[i][1]));
+    return svc_nodes_apply (svc, svc->settings, err);
 }
 
 static void text_replace (char **text, const char *with)
@@ -213,6 +242,7 @@ void svc_nodes_free (struct svc *svc)
         free (node->address);
         free (node->type);
         free (node->partition);
+        free (node->failed);
         for (int i = 0; i < SETS; i++)
             free (node->set[i]);
         free (node);

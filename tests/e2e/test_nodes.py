@@ -125,7 +125,21 @@ class Nodes(SharedCase):
     def text(cls):
         agents = "".join(f"NODECFG[{h.name}] PROCS=2 AGENT={h.address}:7712 FEATURES={h.name}\n" for h in cls.hosts.values())
         return f"NODECFG[n1] PROCS=1 FEATURES=n1\n{agents}RMPOLLINTERVAL 1\nKILLGRACE 1\nADMIN1 root\n" \
-            f"NODEHEALTHPROGRAM {cls.health('n1')}\nNODEHEALTHINTERVAL 1\n"
+            f"NODEHEALTHPROGRAM {cls.health('n1')}\nNODEHEALTHINTERVAL 1\nNODEFAILUREUSERS 2\n" \
+            f"NOTIFICATIONPROGRAM {cls.hook()}\nNOTIFICATIONACCOUNT root\nNOTIFICATIONEVENTS NODEDRAINED\n"
+
+    @classmethod
+    def hook(cls):
+        """A program that writes down what it is told."""
+        program = cls.shared.parent / "etc" / "hook"
+        program.write_text(f"#!/bin/sh\necho \"$1|$2|$3\" >>{program}.heard\n")
+        program.chmod(0o755)
+        return program
+
+    def heard(self, name):
+        path = self.shared.parent / "etc" / "hook.heard"
+        words = [line.split("|") for line in path.read_text().splitlines()] if path.exists() else []
+        return [(event, text) for event, node, text in words if node == name]
 
     @classmethod
     def health(cls, name):
@@ -314,6 +328,48 @@ class Nodes(SharedCase):
             self.assertEqual(self.job(ident)["state"], "Idle")
             bad.unlink()
             self.wait(ident, "Completed")
+
+    def ends(self, how, account, *options):
+        """A job of that account that is over at once."""
+        script = self.script(f"ends{how}", f"exit {how}\n")
+        ident = self.ok(self.alpha, "msub", "-t", "10:00", *options, script, account=account).strip()
+        self.wait(ident, "Failed" if how else "Completed")
+        return ident
+
+    def test_a_node_that_fails_everybodys_jobs_is_set_aside(self):
+        """Of two users, with no success between, on that node alone; told, kept over kill -9, and an administrator takes it back."""
+        self.all_up()
+        n3 = ("--features", "n3")
+        self.addCleanup(self.alpha.nui, "mnodectl", "-m", "state=up", *HOSTS)
+        for how, account in ((1, self.account), (1, self.account), (0, self.other), (1, self.other)):
+            self.ends(how, account, *n3)  # one user's; then not one after another
+        wide = self.wide("fails", "exit 3\n", "--tasks", 5)  # nobody knows whose fault it is
+        self.wait(wide, "Failed")
+        self.assertEqual(self.node("n3")["state"], "Idle")
+        last = self.ends(5, self.account, *n3)
+        self.assertEqual(self.node("n3")["state"], "Drained")
+        why = f"jobs of 2 users failed here, none ended well since: {last} ended with 5"
+        self.assertEqual(self.node("n3")["reason"], why)
+        self.assertIn(why, self.ok(self.alpha, "checknode", "n3"))
+        wait_for("the hook", lambda: self.heard("n3"), 60, self.alpha.log)
+        self.assertEqual(self.heard("n3"), [("NodeDrained", f"node n3 is drained: {why}")])
+        waits = self.submit(self.script("aside", "exit 0\n"), *n3)
+
+        for account in (self.account, self.other):  # one of three nodes is out already
+            self.ends(1, account, "--features", "n2")
+        self.assertEqual(self.node("n2")["state"], "Idle")
+        self.assertTrue(self.alpha.logged("not_set_aside", "node=n2"))
+
+        self.alpha.process.kill()
+        self.home_start()
+        wait_for("its host to answer again", lambda: self.node("n3")["state"] == "Drained", 60, self.alpha.log)
+        self.assertEqual(self.node("n3")["reason"], why)
+        self.assertEqual(self.job(waits)["state"], "Idle")
+        self.ok(self.alpha, "mnodectl", "-m", "state=up", "n3")
+        self.wait(waits, "Completed")
+        wait_for("the hook", lambda: len(self.heard("n3")) > 1, 60, self.alpha.log)
+        self.assertEqual(self.heard("n3")[1:], [("NodeReturned", "node n3 is drained no longer")])
+        self.assertIsNone(self.node("n3")["reason"])
 
     def test_output_is_seen_while_it_runs_and_a_cancel_ends_it(self):
         self.all_up()

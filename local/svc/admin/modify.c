@@ -398,12 +398,15 @@ static int node_set (struct svc *svc, const struct admin_caller *caller,
         return rc;
     char attr[16];
     snprintf (attr, sizeof attr, "%s", conf_nearest (r->attribute, node_attr_names));
+    bool state = strcmp (attr, "state") == 0;
     before = svc_node_set (node, attr, kept);
     rc = svc_nodes_apply (svc, svc->settings, err);
     if (rc == 0)
         rc = svc_begin (svc, err);
     if (rc == 0) {
         rc = local_store_set_put (svc->store, STORE_SET_NODE, node->name, attr, kept, err);
+        if (rc == 0 && state) /* whatever nui-local had against it (svc_node_set_aside) is over */
+            rc = local_store_set_put (svc->store, STORE_SET_NODE, node->name, "reason", "", err);
         if (rc == 0)
             rc = admin_audit_in (svc, caller, err, "mnodectl -m %s=%s %s", attr, r->value,
                                  node->name);
@@ -412,6 +415,8 @@ static int node_set (struct svc *svc, const struct admin_caller *caller,
     if (rc != 0) {
         free (svc_node_set (node, attr, before ? before : ""));
         (void)svc_nodes_apply (svc, svc->settings, &again);
+    } else if (state) {
+        free (svc_node_set (node, "reason", ""));
     }
     deferral_nodes_changed (svc);
     free (before);

@@ -195,7 +195,7 @@ static void node_fill (struct node_stream *s, uint32_t n, const struct node_view
         out->arch = svc->kernel.machine;
     }
     if (v->state != NODE_UP)
-        out->reason = arena_strdup (arena, rmnodes_reason (svc, out->name));
+        out->reason = arena_strdup (arena, svc_node_reason (svc, svc->node_by_id[n]));
     place_fill (svc, v, out);
     features_fill (svc, v, out); /* after the classes that NODECFG says */
     times_fill (svc, n, out);

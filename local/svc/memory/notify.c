@@ -1,5 +1,6 @@
 /* Tells the administrator what should not wait for the next look: a job that failed, a node
- * that is down, a bank that does not answer, denies, has another past or a clock that differs, a reservation that has lost nodes.
+ * that is down or was drained for its failing jobs, a bank that does not answer, denies, has another past or a
+ * clock that differs, a reservation that has lost nodes.
  *
  * Each notification is a message of the store's outbox, written with what it tells of, so that none
  * is lost; NOTIFICATIONPROGRAM and NOTIFICATIONURL get them in order, each at least once, one at a
@@ -61,6 +62,7 @@ static const struct {
     {NOTIFY_BANK_DENIED, "BankDenied", "BankAllowed"},
     {NOTIFY_JOB_LIMIT, "JobLimit", NULL},
     {NOTIFY_CLOCK_DIFFERS, "ClockDiffers", "ClockAgrees"},
+    {NOTIFY_NODE_DRAINED, "NodeDrained", "NodeReturned"},
 };
 enum { EVENTS = sizeof events / sizeof *events };
 
@@ -152,10 +154,14 @@ static void nodes_look (struct svc *svc, struct problems *p)
 {
     for (uint32_t n = 0; n < svc->node_count; n++) {
         struct node_view view;
-        if (svc->node_by_id[n]->configured &&
-            cluster_node_get (svc->cluster, (struct node_id){n}, &view, NULL) == 0 &&
+        const struct site_node *node = svc->node_by_id[n];
+        if (!node->configured)
+            continue;
+        if (svc_node_aside (node))
+            problem (p, NOTIFY_NODE_DRAINED, node->name);
+        if (cluster_node_get (svc->cluster, (struct node_id){n}, &view, NULL) == 0 &&
             view.state == NODE_DOWN)
-            problem (p, NOTIFY_NODE_DOWN, svc->node_by_id[n]->name);
+            problem (p, NOTIFY_NODE_DOWN, node->name);
     }
 }
 
@@ -201,6 +207,7 @@ static int tell (struct svc *svc, const char *line, bool begins, struct err *err
     unsigned bit = (unsigned)strtoul (line, NULL, 10);
     const char *object = strchr (line, ' ') + 1;
     char text[400], by[64] = "";
+    const struct site_node *node;
     int at = 0;
     while (at < EVENTS && events[at].bit != bit)
         at++;
@@ -210,6 +217,13 @@ static int tell (struct svc *svc, const char *line, bool begins, struct err *err
     case NOTIFY_NODE_DOWN:
         text_printf (text, sizeof text, "node %s is %s", object,
                      begins ? "down" : "no longer down");
+        break;
+    case NOTIFY_NODE_DRAINED:
+        node = svc_node (svc, object);
+        text_printf (text, sizeof text,
+                     begins && node && svc_node_aside (node) ? "node %s is drained: %s"
+                                                             : "node %s is drained no longer",
+                     object, node && svc_node_aside (node) ? svc_node_aside (node) : "");
         break;
     case NOTIFY_BANK_DOWN:
         text_printf (text, sizeof text, "the bank %s %s", object,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "local/svc/job.h"
+#include "local/svc/job/blame.h"
 #include "local/svc/job/life.h"
 #include "local/svc/native/native.h"
 #include "local/svc/nodes.h"
@@ -99,6 +100,7 @@ void rm_event_on (void *arg, const struct rm_event *event)
         break;
     default:
         native_submit_follow (svc, job, event->submit);
+        blame_ended (svc, job, event->status);
         life_ended (svc, job, event->status);
         break;
     }

@@ -301,6 +301,46 @@ static void node_goes_down (void **state)
     wait_paid (s, again, 2);
 }
 
+static void cancel (struct site *s, const char *id)
+{
+    Nui__Local__V1__JobRequest request = NUI__LOCAL__V1__JOB_REQUEST__INIT;
+    request.job_id = (char *)id;
+    assert_int_equal (site_call (s->as_operator, "Cancel", &request, NULL, NULL), 0);
+}
+
+/* By one user's only job, but not by one that was cancelled; and it stays so over a kill -9. */
+static void node_is_set_aside (void **state)
+{
+    struct site *s = *state;
+    static const char config[] = "NODEFAILUREUSERS 1\nNODECFG[beta01] PROCS=2 FEATURES=b\n";
+    char id[64];
+    site_start (s, config);
+    site_submit (s, "grid.1", &(struct job_make){.script = "exec sleep 1000\n", .feature = "b"},
+                 id);
+    site_wait_state (s, id, STATE (RUNNING));
+    cancel (s, id);
+    site_wait_state (s, id, STATE (CANCELLED));
+    site_submit (s, "grid.2", &(struct job_make){.script = "kill -9 $$\n", .feature = "b"}, id);
+    site_wait_state (s, id, STATE (FAILED)); /* there, so the first was no reason */
+    site_wait (s, site_logged,
+               (void *)"set_aside node=beta01 reason=\"jobs of 1 user failed here, none ended well "
+                       "since: alpha.2 was ended by signal 9\"",
+               "the node to be set aside");
+    site_kill (s);
+    site_start (s, config);
+    Nui__Local__V1__SubmitRequest request = NUI__LOCAL__V1__SUBMIT_REQUEST__INIT;
+    Nui__Local__V1__SubmitReply *reply = NULL;
+    request.envelope = job_envelope (s, &(struct job_make){.script = "exit 0\n", .feature = "b"});
+    request.component = (char *)(uintptr_t) "main";
+    request.grid_job_id = (char *)(uintptr_t) "grid.3";
+    request.attempt = 1;
+    assert_int_equal (site_call (s->as_meta, "Submit", &request, &reply, NULL), 0);
+    envelope_free (request.envelope);
+    assert_false (reply->accepted);
+    assert_string_equal (reply->reason->text, "needs 1 task (req 0), all nodes that are up hold 0");
+    free_message (reply);
+}
+
 /* afterok through a kill -9; what can never be ends, and says so; before… makes the other wait. */
 static void waits_for_others (void **state)
 {
@@ -448,6 +488,7 @@ int main (void)
         T (checkpoint_fails),
         T (sent_back_at_its_limit),
         T (node_goes_down),
+        T (node_is_set_aside),
         T (waits_for_others),
         T (bad_wishes_are_refused),
         T (an_array),
