@@ -63,6 +63,7 @@ static const struct conf_param rm_attrs[] = {
     {.name = "COMPLETIONS", .type = CONF_PATH, .offset = AT (completions)},
     {.name = "ADAPTER", .type = CONF_STRING, .offset = AT (adapter), .flags = CONF_F_FIXED},
     {.name = "ENV", .type = CONF_STRING, .offset = AT (env), .flags = CONF_F_FIXED},
+    {.name = "LAUNCHER", .type = CONF_STRING, .offset = AT (launcher), .flags = CONF_F_FIXED},
     RM_URL ("CLUSTERQUERYURL", RM_CALL_CLUSTERQUERY),
     RM_URL ("WORKLOADQUERYURL", RM_CALL_WORKLOADQUERY),
     RM_URL ("JOBSUBMITURL", RM_CALL_JOBSUBMIT),

@@ -11,6 +11,7 @@
 
 #include "local/rm/mistake.h"
 #include "local/rm/supervise_file.h"
+#include "proto/base/shellword.h"
 #include "proto/base/strbuf.h"
 
 static const char LEFT_OVER[] = "forgotten";
@@ -124,29 +125,18 @@ const char *jobdir_start (const struct rm_job *job, const struct passwd *pw,
     return *out ? out : NULL;
 }
 
-void jobdir_shell_word (struct strbuf *b, const char *text)
-{
-    strbuf_putc (b, '\'');
-    for (; *text; text++)
-        if (*text == '\'')
-            strbuf_puts (b, "'\\''");
-        else
-            strbuf_putc (b, *text);
-    strbuf_putc (b, '\'');
-}
-
 void jobdir_shell_run (struct strbuf *b, const struct rm_job *job, const struct passwd *pw)
 {
     char start[JOBDIR_START_MAX];
     if (jobdir_start (job, pw, start)) {
         strbuf_puts (b, "here=$PWD\ncd ");
-        jobdir_shell_word (b, start);
+        shell_word (b, start);
         strbuf_puts (b, " 2>/dev/null || { : >.chdir; exit 126; }\nexec \"$here\"/script");
     } else
         strbuf_puts (b, "exec ./script");
     for (uint32_t i = 0; i < job->arg_count; i++) {
         strbuf_putc (b, ' ');
-        jobdir_shell_word (b, job->arg[i]);
+        shell_word (b, job->arg[i]);
     }
 }
 

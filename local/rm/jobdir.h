@@ -38,8 +38,6 @@ const char *jobdir_start (const struct rm_job *job, const struct passwd *pw,
 /* Of a shell's script whose directory is the job's own, the end: enters the directory where it starts, and is the
  * script of the job with its arguments. Where it cannot be entered it leaves .chdir behind (mistake.h), and is 126. */
 void jobdir_shell_run (struct strbuf *b, const struct rm_job *job, const struct passwd *pw);
-/* 'it''s' for a shell. */
-void jobdir_shell_word (struct strbuf *b, const char *text);
 /* Variables that a job gets which does not set them itself. */
 void jobdir_env_each (const struct rm_job *job, const char *parent, const char *key,
                       const struct passwd *pw,

@@ -28,7 +28,7 @@ enum rm_call {
 /* RMCFG[…], of which each kind takes what it knows: see rm_slurm.h. */
 struct rm_options {
     const char *server, *key, *token, *user, *partition, *classes, *conf, *bin, *completions;
-    const char *url[RM_CALLS], *adapter, *env;
+    const char *url[RM_CALLS], *adapter, *env, *launcher;
     bool sacct, usage;
     bool mirror; /* our reservations are made there, too */
     bool

@@ -1,6 +1,6 @@
 /* nui run: starts a job's tasks from its script, as srun does. It speaks to no daemon: where the tasks belong stands in the
  * variables that the job was launched with (NUI_NODEFILE: a line for each). Tasks of another host are started by nui-tasks
- * there (run_away.c). Under Slurm it becomes Slurm's own srun. */
+ * there (run_away.c), or by what the site has for that (run_launch.c). Under Slurm it becomes Slurm's own srun. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,6 +13,7 @@
 
 #include "meta/cli/grid.h"
 #include "meta/cli/run_away.h"
+#include "meta/cli/run_launch.h"
 #include "proto/base/mem.h"
 #include "proto/base/strbuf.h"
 
@@ -170,6 +171,9 @@ static void task_exec (const struct task *t, uint32_t count, const int pipes[2][
     task_environment (t, count);
     if (run_is_away (t->node))
         _exit (run_away (t->node, program));
+    const char *launcher = getenv ("NUI_LAUNCHER");
+    if (launcher && t->node_number > 0) /* the script is on the first one itself */
+        _exit (run_launch (launcher, t->node, t->number, program));
     signal (SIGPIPE, SIG_DFL);
     execvp (program[0], program);
     fprintf (stderr, "nui run: %s: %s\n", program[0], strerror (errno));

@@ -172,6 +172,26 @@ class Scripts(SiteCase):
         self.assertEqual((outside.returncode, len(outside.stderr.splitlines())), (1, 1))
         self.assertIn("here is no job", outside.stderr)
 
+    def test_tasks_by_a_launcher(self):
+        """It gets a node and a script; what the task is told comes through whole, though the launcher passes nothing on."""
+        launcher = self.shared / "there"
+        launcher.write_text(f'#!/bin/sh\necho "$1 $2" >>{self.shared}/asked\nexec env -i PATH=/usr/bin:/bin /bin/sh -c "$3"\n')
+        launcher.chmod(0o755)
+        ident, = self.submit("launcher", f"""#!/bin/bash
+#SBATCH --ntasks=4 --ntasks-per-node=2 --time=5 --output=run.out
+export NUI_LAUNCHER="{launcher} -q" MINE="it's
+\\$HOME"
+mkdir sub; cd sub
+nui run sh -c 'echo "$NUI_TASK $NUI_NODE ${{PWD##*/}} $0 $(echo "$MINE" | tr "\\n" +)"; exit $NUI_TASK' "a  'word\\"" | sort
+echo ${{PIPESTATUS[0]}}; ls -A .. | grep -c '^.task'
+NUI_LAUNCHER=/nonexistent nui run true; echo $?
+""", "--env", f"PATH={self.shared}/bin:/usr/bin:/bin")
+        work = self.ran(ident)
+        nodes = (work / "nodefile").read_text().split()
+        self.assertEqual((work / "run.out").read_text().splitlines()[:7],
+                         [f"{i} {nodes[i]} sub a  'word\" it's+$HOME+" for i in range(4)] + ["3", "0", "nui run: /nonexistent: No such file or directory"])
+        self.assertEqual((self.shared / "asked").read_text(), 2 * f"-q {nodes[2]}\n")
+
     @unittest.skipIf(mpi_missing(), "no python3-mpi4py: see deploy/packages")
     def test_an_mpi_finds_its_places(self):
         ident, = self.submit("mpi", MPI)

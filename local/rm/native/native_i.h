@@ -117,6 +117,7 @@ struct native {
     struct log *log;
     struct rm_ops ops; /* what is not configured is NULL */
     char *site, *job_dir;
+    char *launcher; /* of nui run; NULL: none */
     bool observe;
     duration_us poll_every, patience;
     rm_event_fn on_event;

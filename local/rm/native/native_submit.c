@@ -12,6 +12,7 @@
 #include "local/rm/native/native_i.h"
 #include "local/rm/supervise_file.h"
 #include "proto/base/clock.h"
+#include "proto/base/shellword.h"
 #include "proto/base/text.h"
 
 static const char launcher[] = "run"; /* in the job's directory: ours, for its account to execute */
@@ -54,7 +55,7 @@ static void on_variable (void *arg, const char *name, const char *value)
 {
     struct strbuf *b = arg;
     strbuf_printf (b, "export %s=", name);
-    jobdir_shell_word (b, value);
+    shell_word (b, value);
     strbuf_putc (b, '\n');
 }
 
@@ -64,17 +65,19 @@ static void env_write (const struct native *native, const struct rm_job *spec, c
     for (uint32_t i = 0; i < spec->env_count; i++) {
         const char *equals = strchr (spec->env[i], '=');
         strbuf_printf (b, "export %.*s=", (int)(equals - spec->env[i]), spec->env[i]);
-        jobdir_shell_word (b, equals + 1);
+        shell_word (b, equals + 1);
         strbuf_putc (b, '\n');
     }
     jobdir_env_each (spec, native->job_dir, key, pw, on_variable, b);
+    if (native->launcher && !jobdir_env_has (spec, "NUI_LAUNCHER"))
+        on_variable (b, "NUI_LAUNCHER", native->launcher); /* of nui run */
 }
 
 static void script_build (const struct native *native, const struct rm_job *spec, const char *key,
                           const struct passwd *pw, struct strbuf *b)
 {
     strbuf_printf (b, "#!/bin/sh\n# %s, handed to its resource manager by nui-local\ncd ", key);
-    jobdir_shell_word (b, native->job_dir);
+    shell_word (b, native->job_dir);
     strbuf_printf (b,
                    "/%s/work || exit 126\n"
                    "mkdir .launched 2>/dev/null || {\n"
@@ -90,9 +93,9 @@ static void script_build (const struct native *native, const struct rm_job *spec
             "[ \"$wait\" -gt 0 ] && sleep \"$((wait / 1000)).$(printf %%03d $((wait %% 1000)))\"\n",
             (long long)spec->start * 1000);
     strbuf_puts (b, "exec </dev/null >");
-    jobdir_shell_word (b, jobdir_or (spec->stdout_name, "stdout"));
+    shell_word (b, jobdir_or (spec->stdout_name, "stdout"));
     strbuf_puts (b, " 2>");
-    jobdir_shell_word (b, jobdir_or (spec->stderr_name, "stderr"));
+    shell_word (b, jobdir_or (spec->stderr_name, "stderr"));
     strbuf_putc (b, '\n');
     jobdir_shell_run (b, spec, pw);
     strbuf_putc (b, '\n');

@@ -207,6 +207,7 @@ static void native_destroy (void *self)
     if (native->dir >= 0)
         close (native->dir);
     free (native->site);
+    free (native->launcher);
     free (native->job_dir);
     free (native);
 }
@@ -268,6 +269,7 @@ static int native_open (const struct rm_kind *kind, const struct rm_config *conf
     snprintf (native->since_word, sizeof native->since_word, "NUI_SINCE=%lld",
               (long long)(native->since / US_PER_S));
     native->site = strdup (config->site);
+    native->launcher = config->options->launcher ? strdup (config->options->launcher) : NULL;
     native->dir = -1;
     int rc = jobdir_parent (config->job_dir, &native->job_dir, &native->dir, &local);
     if (rc == 0)

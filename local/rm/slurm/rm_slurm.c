@@ -14,6 +14,7 @@
 #include "local/rm/slurm/slurm_i.h"
 #include "local/rm/supervise_file.h"
 #include "proto/base/clock.h"
+#include "proto/base/shellword.h"
 #include "proto/base/strbuf.h"
 
 /* --- a job that came through the grid ----------------------------------------------------- */
@@ -25,7 +26,7 @@ static void name_restore (struct strbuf *b, const struct rm_job *spec)
     for (uint32_t i = 0; i < spec->env_count; i++)
         if (strncmp (spec->env[i], name, sizeof name - 1) == 0) {
             strbuf_printf (b, "export %s", name);
-            jobdir_shell_word (b, spec->env[i] + sizeof name - 1);
+            shell_word (b, spec->env[i] + sizeof name - 1);
             strbuf_putc (b, '\n');
         }
 }
@@ -35,7 +36,7 @@ static void script_build (const struct rm_job *spec, const char *work, const str
                           struct strbuf *b)
 {
     strbuf_printf (b, "#!/bin/sh\n# %s, handed to Slurm by nui-local\ncd ", spec->job_id);
-    jobdir_shell_word (b, work);
+    shell_word (b, work);
     strbuf_puts (b, " || exit 126\n");
     if (spec->start)
         strbuf_printf (

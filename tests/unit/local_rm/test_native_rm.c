@@ -334,10 +334,18 @@ static void words_of_a_submission (void **state)
     struct native_world *w = *state;
     struct rm_job spec = our_spec (w);
     char line[2000] = "", path[160];
+    w->options.launcher = "ssh -q";
     native_world_open (w);
     UNTIL (w, native_world_fresh (w));
     assert_int_equal (w->rm.ops->start (w->rm.self, &spec, NULL), 0);
     UNTIL (w, native_world_calls (w, "jobsubmit") == 1);
+    snprintf (path, sizeof path, "%s/site.7/run", w->jobs);
+    FILE *script = fopen (path, "r"); /* what nui run asks for */
+    while (fgets (line, sizeof line, script) &&
+           strcmp (line, "export NUI_LAUNCHER='ssh -q'\n") != 0)
+        ;
+    assert_false (feof (script));
+    fclose (script);
     snprintf (path, sizeof path, "%s/calls", w->dir);
     FILE *f = fopen (path, "r");
     while (fgets (line, sizeof line, f) && strncmp (line, "jobsubmit", 9) != 0)
