@@ -304,7 +304,8 @@ static int spec_check (const Nui__Node__V1__StartRequest *request, struct err *e
 }
 
 /* In the place of the script's: what starts the job's tasks here. */
-static int run_part (struct node *node, const char *in, const struct passwd *pw, struct err *err)
+static int run_part (struct node *node, const char *in, const char *key, const struct passwd *pw,
+                     struct err *err)
 {
     char path[JOBDIR_KEY_MAX + 30], program[4096], text[4200];
     program_path ("nui-tasks", program, sizeof program);
@@ -317,6 +318,8 @@ static int run_part (struct node *node, const char *in, const struct passwd *pw,
     int error = errno;
     if (work >= 0)
         close (work);
+    if (work < 0 && error == ENOENT)
+        return err_set (err, ERR_CONFLICT, "job %s: its files have not come", key);
     return ok ? 0 : err_set (err, ERR_IO, "%s: %s", path, strerror (error));
 }
 
@@ -367,7 +370,7 @@ int node_run_start (struct node *node, const Nui__Node__V1__StartRequest *reques
         struct strbuf spec = STRBUF_INIT;
         spec_build (node, request, key, &pw, &spec);
         in_name (key, request->run->mark, in);
-        rc = request->part ? run_part (node, in, &pw, err) : 0;
+        rc = request->part ? run_part (node, in, key, &pw, err) : 0;
         if (rc == 0)
             rc = run_place (node, in, key, &pw, &spec, err);
         strbuf_free (&spec);

@@ -167,9 +167,11 @@ static void on_start (void *self, struct rpccall *call, const ProtobufCMessage *
     struct err err = {0};
     if (!site_calls (self, call))
         return;
-    rpccall_answer (call, node_run_start (self, request, &err), &reply.base, &err);
+    int rc = node_run_start (self, request, &err);
     const struct node_run *run = node_run_find (self, request->run, NULL);
-    if (run) /* it may have been here, and have ended */
+    /* The request goes with the call. The run may have been here, and have ended. */
+    rpccall_answer (call, rc, &reply.base, &err);
+    if (run)
         node_tell_run (self, run);
 }
 

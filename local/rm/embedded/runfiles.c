@@ -126,6 +126,28 @@ void runfiles_free (struct runfiles *files)
 
 /* --- pieces ----------------------------------------------------------------------------------- */
 
+/* What a path, or a place in a file, is at fault for is no fault of this host's. */
+static int runfiles_code (int error)
+{
+    switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return ERR_LIMIT;
+    case EXDEV: /* out of the job's directory */
+    case ELOOP:
+    case ENOENT:
+    case ENOTDIR:
+    case EISDIR:
+    case EEXIST:
+    case ENAMETOOLONG:
+    case EINVAL:
+        return ERR_INVALID;
+    default:
+        return ERR_IO;
+    }
+}
+
 int runfiles_read (int work, const char *path, int64_t offset, void *out, size_t *len_out,
                    struct err *err)
 {
@@ -140,7 +162,7 @@ int runfiles_read (int work, const char *path, int64_t offset, void *out, size_t
     int error = errno;
     close (fd);
     if (n < 0)
-        return err_set (err, ERR_IO, "%.200s: %s", path, strerror (error));
+        return err_set (err, runfiles_code (error), "%.200s: %s", path, strerror (error));
     *len_out = (size_t)n;
     return 0;
 }
@@ -231,7 +253,7 @@ int runfiles_write (int work, const struct runfile *file, int64_t offset, const 
     int error = errno;
     if (parent >= 0)
         close (parent);
-    return rc == 0 ? 0
-                   : err_set (err, error == ENOSPC || error == EDQUOT ? ERR_LIMIT : ERR_IO,
-                              "%.200s: %s", file->path, strerror (error));
+    return rc == 0
+               ? 0
+               : err_set (err, runfiles_code (error), "%.200s: %s", file->path, strerror (error));
 }

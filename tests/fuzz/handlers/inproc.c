@@ -679,6 +679,7 @@ struct run {
 };
 
 struct runner {
+    struct rm_ops ops;
     rm_event_fn on_event;
     void *arg;
     struct run *run[RUNS_MAX];
@@ -705,17 +706,14 @@ static void on_run (evutil_socket_t fd, short what, void *arg)
     run->runner->on_event (run->runner->arg, &event);
 }
 
-static int run_start (void *self, const struct rm_job *job, struct err *err)
+static int run_add (struct runner *r, const char *job_id, uint32_t incarnation, struct err *err)
 {
-    struct runner *r = self;
-    if (run_find (r, job->job_id, job->incarnation))
-        return err_set (err, ERR_EXISTS, "%s was started before", job->job_id);
     if (r->count == RUNS_MAX)
         return err_set (err, ERR_LIMIT, "too many jobs");
     struct run *run = must (calloc (1, sizeof *run));
     run->runner = r;
-    text_printf (run->job_id, sizeof run->job_id, "%s", job->job_id);
-    run->incarnation = job->incarnation;
+    text_printf (run->job_id, sizeof run->job_id, "%s", job_id);
+    run->incarnation = incarnation;
     run->status = (struct rm_status){.started = true, .start = clock_now_us ()};
     run->event = must (evtimer_new (in.base, on_run, run));
     event_active (run->event, EV_TIMEOUT, 1);
@@ -723,20 +721,65 @@ static int run_start (void *self, const struct rm_job *job, struct err *err)
     return 0;
 }
 
+static int run_start (void *self, const struct rm_job *job, struct err *err)
+{
+    if (run_find (self, job->job_id, job->incarnation))
+        return err_set (err, ERR_EXISTS, "%s was started before", job->job_id);
+    return run_add (self, job->job_id, job->incarnation, err);
+}
+
+bool inproc_adopts;
+
+static int run_known (void *self, const char *job_id, uint32_t incarnation, struct err *err)
+{
+    return run_find (self, job_id, incarnation)
+               ? 0
+               : err_set (err, ERR_NOT_FOUND, "%s was never started", job_id);
+}
+
 static int run_adopt (void *self, const char *job_id, uint32_t incarnation, const char *mark,
                       struct err *err)
 {
     (void)mark;
-    return run_find (self, job_id, incarnation)
-               ? 0
-               : err_set (err, ERR_NOT_FOUND, "%s was never started", job_id);
+    if (inproc_adopts && !run_find (self, job_id, incarnation))
+        return run_add (self, job_id, incarnation, err);
+    return run_known (self, job_id, incarnation, err);
 }
 
 static int run_signal (void *self, const char *job_id, uint32_t incarnation, int signo,
                        struct err *err)
 {
     (void)signo;
-    return run_adopt (self, job_id, incarnation, "", err);
+    return run_known (self, job_id, incarnation, err);
+}
+
+static int run_suspend (void *self, const char *job_id, uint32_t incarnation, bool on,
+                        struct err *err)
+{
+    (void)on;
+    return run_known (self, job_id, incarnation, err);
+}
+
+static int run_used (void *self, const char *job_id, uint32_t incarnation, struct rm_used *out,
+                     struct err *err)
+{
+    *out = (struct rm_used){.memory_mb = -1};
+    return run_known (self, job_id, incarnation, err);
+}
+
+static int run_limits (void *self, const char *job_id, uint32_t incarnation, struct rm_limits *out,
+                       struct err *err)
+{
+    *out = (struct rm_limits){0};
+    return run_known (self, job_id, incarnation, err);
+}
+
+/* Nothing is removed: it is tried again with what is taken next. */
+static int run_forget (void *self, const struct rm_gone *jobs, uint32_t count,
+                       void (*done) (void *arg, bool ok), void *arg, struct err *err)
+{
+    (void)self, (void)jobs, (void)count, (void)done, (void)arg;
+    return err_set (err, ERR_UNAVAILABLE, "nothing is removed here");
 }
 
 static int run_cancel (void *self, const char *job_id, uint32_t incarnation, struct err *err)
@@ -800,6 +843,19 @@ int rm_embedded_create (const struct rm_embedded_config *config, struct rm *out,
     (void)err;
     r->on_event = config->on_event;
     r->arg = config->arg;
-    *out = (struct rm){&ops, r};
+    r->ops = ops;
+    if (inproc_adopts) {
+        r->ops.suspend = run_suspend;
+        r->ops.used = run_used;
+        r->ops.limits = run_limits;
+        r->ops.forget = run_forget;
+    }
+    *out = (struct rm){&r->ops, r};
     return 0;
+}
+
+const char *rm_embedded_cgroup (const struct rm *rm)
+{
+    (void)rm;
+    return "";
 }

@@ -72,6 +72,8 @@ void inproc_call (const struct inproc_method *method, const struct inproc_caller
 ProtobufCMessage *inproc_must (const char *method, const struct inproc_caller *caller,
                                const ProtobufCMessage *request);
 
+/* The runner is nui-node's: what it is told to adopt runs, since its directory has come. Else only what it has started does. */
+extern bool inproc_adopts;
 extern uint64_t (*inproc_meter) (void); /* what counts work; NULL: nothing does */
 
 #endif

@@ -125,7 +125,8 @@ static const struct {
     {"submitter", {"nui://test/user/alice", "nui://test/user/bob", "nui://test/operator/op", ""}},
     {"user", {"nui://test/user/alice", "games", "nobody", "nui://test/user/bob"}},
     {"users", {"nui://test/user/alice", "games", "alice", "MEMBERS"}},
-    {"account", {"phys", "rich", "nowhere", ""}},
+    {"account", {"phys", "rich", "games", ""}},
+    {"mark", {"0123456789abcdef", "0123456789abcdef", "fedcba9876543210", "x"}},
     {"project", {"physics", "chemistry", "", "nowhere"}},
     {"grid", {"test", "test", "other", "test"}},
     {"hold_id", {"hold.1", "hold.2", "hold.99", ""}},
@@ -236,10 +237,26 @@ static const char *known_text (const ProtobufCFieldDescriptor *f, unsigned which
     return text ? text[which % 4] : which % 2 ? "" : "alpha";
 }
 
+/* Of a run that known_text names: what nui-supervise reads. */
+static void known_spec (struct wire *w, const ProtobufCFieldDescriptor *f, uint64_t number)
+{
+    char spec[256];
+    int len =
+        snprintf (spec, sizeof spec,
+                  "job_id=alpha.%d%cmark=0123456789abcdef%caccount=games%cwalltime_us=60000000%c"
+                  "env=HERE=/jobs/alpha.1/work%cscript=/jobs/alpha.1/work/script",
+                  1 + (int)(number % 2), 0, 0, 0, 0, 0);
+    put_bytes (w, f->id, spec, (size_t)len + 1);
+}
+
 /* 16 bytes, few different ones, so that the same comes again. */
 static void known_bytes (struct wire *w, const ProtobufCFieldDescriptor *f, uint64_t number)
 {
     uint8_t b[32] = {0};
+    if (is (f, "spec")) {
+        known_spec (w, f, number);
+        return;
+    }
     memcpy (b, &number, sizeof number);
     b[15] = 1;
     put_bytes (w, f->id, b, facts_of (f)->hash ? 32 : 16);
