@@ -35,18 +35,27 @@ def slurm_words(grid):
                    for name, s in grid.slurm.items())
 
 
+def gridengine_words(grid):
+    """The same for a Grid Engine."""
+    return "".join(f"export {' '.join(e.adapter_env().split(';'))}     # qstat -f, qsub -A phys … at {name}\n   "
+                   for name, e in grid.gridengine.items())
+
+
 def gate_words(grid):
     """For programs: the door's address, and what opens it."""
     return "".join(f"curl -H \"Authorization: Bearer $(nui delegate)\" http://127.0.0.1:{grid.ports['http-' + g]}/api/v1/facility\n   "
                    for g in grid.gates)
 
 
-def start(state, once, slurm, tour):
+def start(state, once, slurm, gridengine, tour):
     code = 1
-    if (state / "grid.json").exists() and bool(Grid(state, None).slurm) != slurm:
-        raise Failure(f"{state} holds a grid {'without' if slurm else 'with'} a Slurm: remove it with "
-                      f"deploy/quickstart clean, or choose another directory with NUI_QUICKSTART_DIR")
-    grid = Grid(state, BUILD, slurm={"alpha": {}} if slurm else {}, gate=True, store=True)
+    made = Grid(state, None) if (state / "grid.json").exists() else None
+    for name, wanted, there in (("Slurm", slurm, made and made.slurm), ("Grid Engine", gridengine, made and made.gridengine)):
+        if made and bool(there) != wanted:
+            raise Failure(f"{state} holds a grid {'without' if wanted else 'with'} a {name}: remove it with "
+                          f"deploy/quickstart clean, or choose another directory with NUI_QUICKSTART_DIR")
+    grid = Grid(state, BUILD, slurm={"alpha": {}} if slurm else {}, gate=True, store=True,
+                gridengine=["beta"] if gridengine else [])
     print(f"== state directory: {state}")
     try:
         grid.stop()  # an earlier run's, so that what was just built is what runs
@@ -76,18 +85,18 @@ def start(state, once, slurm, tour):
 == The grid is running. To use it:
    export PATH={programs}:$PATH
    export NUI_CONFIG={grid.layout.config('alice')}     # or bob, {', '.join(n for k, n in grid.identities()[-2:])}
-   {slurm_words(grid)}nui sites; nui balance; nui submit {ROOT}/deploy/samples/hello.sh; nui jobs; nui help
+   {slurm_words(grid)}{gridengine_words(grid)}nui sites; nui balance; nui submit {ROOT}/deploy/samples/hello.sh; nui jobs; nui help
    {gate_words(grid)}files to try --stage-in and --stage-out with: file://{grid.layout.store}/moons.csv, file://{grid.layout.store}/results/
    logs: {grid.layout.log}
    ./deploy/quickstart status | stop | clean""")
     return 0
 
 
-def main(command, once=False, slurm=False, tour=False):
+def main(command, once=False, slurm=False, gridengine=False, tour=False):
     state = state_directory()
     try:
         if command == "start":
-            return start(state, once, slurm, tour)
+            return start(state, once, slurm, gridengine, tour)
         if not (state / "grid.json").exists():
             print(f"nothing was started in {state}")
             return 1 if command == "status" else 0
@@ -106,4 +115,4 @@ def main(command, once=False, slurm=False, tour=False):
         return 1
 
 
-sys.exit(main(sys.argv[1], "--once" in sys.argv[2:], "--slurm" in sys.argv[2:], "--tour" in sys.argv[2:]))
+sys.exit(main(sys.argv[1], **{word: f"--{word}" in sys.argv[2:] for word in ("once", "slurm", "gridengine", "tour")}))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from . import layout as lay
 from .base import Failure, Process, claim, free_ports, polled, port_is_free, run, wait_for
+from .gridengine import GridEngine
 from .postgres import Postgres
 from .slurm import Slurm
 
@@ -63,10 +64,11 @@ class Daemon:
 
 
 class Grid:
-    """slurm: sites under a real Slurm, {"alpha": {options of Slurm}}; remembered in the directory.
+    """slurm: sites under a real Slurm, {"alpha": {options of Slurm}}; gridengine: names of those under a real Grid Engine; both
+    remembered in the directory.
     metas: 3 make a group of metaschedulers (meta, meta2, meta3). gate: a front door for REST, too."""
 
-    def __init__(self, state, build, sites=None, slurm=None, metas=1, gate=False, store=False):
+    def __init__(self, state, build, sites=None, slurm=None, metas=1, gate=False, store=False, gridengine=None):
         """store: with a place that files are brought from and taken to."""
         self.store = store
         self.layout = lay.Layout(Path(state).resolve())
@@ -86,6 +88,8 @@ class Grid:
                        for n in range(1, nodes + 1)]
             self.slurm[site] = Slurm(self.layout.state / f"slurm-{site}", name=site,
                                      **{"nodes": default, **options})
+        self.gridengine = {site: GridEngine(self.layout.state / f"gridengine-{site}", slots=self.sites[site][0] * self.sites[site][1])
+                           for site in (self.ports.get("gridengine", []) if gridengine is None else gridengine)}
         if self.ports:
             self.metas = [name for name in self.ports if name.startswith("meta")]
             self.gates = [name for name in self.ports if name == "gate"]
@@ -118,14 +122,18 @@ class Grid:
         self.assemble()
         self.make_identities()
         self.postgres.create()
-        for slurm in self.slurm.values():
-            slurm.make()
+        for manager in self.managers().values():
+            manager.make()
         if self.store:
             self.layout.make_store()
         lay.write_all(self.layout, self.ports, self.postgres.conninfo(), self.sites, self.slurm, self.metas,
-                      self.gates, self.store)
+                      self.gates, self.store, self.gridengine)
         for name in ("bank", *self.metas, *self.sites, *self.gates):
             (state / name).mkdir(mode=0o700, exist_ok=True)
+
+    def managers(self):
+        """The real resource managers, by their sites."""
+        return {**self.slurm, **self.gridengine}
 
     def choose_ports(self):
         names = ["postgresql", "bank", *self.metas, *self.sites, *self.gates, *(f"http-{g}" for g in self.gates)]
@@ -135,11 +143,12 @@ class Grid:
         random.shuffle(ranges)
         self.ports["jobs"] = next((base for base in ranges if claim(base)), ranges[0])
         self.ports["slurm"] = {site: {} for site in self.slurm}
+        self.ports["gridengine"] = list(self.gridengine)
         self.record.write_text(json.dumps(self.ports, indent=1) + "\n")
 
     def ports_still_free(self):
         return all(port_is_free(p) and claim(p) for n, p in self.ports.items()
-                   if n not in ("jobs", "slurm"))
+                   if n not in ("jobs", "slurm", "gridengine"))
 
     def check_reachable(self):
         """As root, jobs and PostgreSQL run as other accounts: they must get to the directory."""
@@ -172,8 +181,8 @@ class Grid:
 
     def start(self):
         self.postgres.start()
-        for slurm in self.slurm.values():
-            slurm.start()
+        for manager in self.managers().values():
+            manager.start()
         for names in (["bank"], [*self.metas, *self.sites, *self.gates]):
             for name in names:
                 self.daemons[name].launch()
@@ -214,8 +223,8 @@ class Grid:
             if not self.daemons[name].stop():
                 forced.append(name)
         self.end_jobs()
-        for site, slurm in self.slurm.items():
-            forced += [f"{name} of {site}" for name in slurm.stop()]
+        for site, manager in self.managers().items():
+            forced += [f"{name} of {site}" for name in manager.stop()]
         if not self.postgres.stop():
             forced.append("postgresql")
         return forced

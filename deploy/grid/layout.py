@@ -105,6 +105,13 @@ def slurm_lines(slurm):
             ("RMPOLLINTERVAL", "2")]
 
 
+def gridengine_lines(engine):
+    """What it is told of a site's Grid Engine, which it asks by a program."""
+    return [("RMCFG[base]", f"TYPE=NATIVE ADAPTER={ROOT}/local/rm/adapters/gridengine/nui-gridengine "
+                            f'ENV="{engine.adapter_env()}" POLL=1 PATIENCE=30'),
+            ("RMPOLLINTERVAL", "2")]
+
+
 def group_lines(metas, at):
     """What each of several metaschedulers is told of all of them."""
     if len(metas) == 1:
@@ -112,9 +119,9 @@ def group_lines(metas, at):
     return [(f"METACFG[{meta}]", f"SERVER={at[meta]}") for meta in metas] + [("TAKEOVERTIME", TAKEOVER_S)]
 
 
-def write_all(layout, ports, conninfo, sites=None, slurms=None, metas=("meta",), gates=(), store=False):
+def write_all(layout, ports, conninfo, sites=None, slurms=None, metas=("meta",), gates=(), store=False, engines=None):
     """Every configuration file of the grid. ports: bank, metaschedulers, each site, and `jobs` (a base)."""
-    sites, slurms = sites or SITES, slurms or {}
+    sites, slurms, engines = sites or SITES, slurms or {}, engines or {}
     at = {name: f"127.0.0.1:{ports[name]}" for name in ("bank", *metas, *sites)}
     write_config(layout.config("bank"), "nui-bank(8)",
                  layout.daemon("bank", "bank", ports["bank"]) + [("DATABASE", conninfo)])
@@ -140,7 +147,7 @@ def write_all(layout, ports, conninfo, sites=None, slurms=None, metas=("meta",),
                       ("JOBDIR", layout.state / f"jobs-{site}"),
                       ("PORTRANGE", f"{first}-{first + JOB_PORTS - 1}")] +
                      ([("STAGEROOT", layout.store)] if store else []) +
-                     (slurm_lines(slurms[site]) if site in slurms else
+                     (slurm_lines(slurms[site]) if site in slurms else gridengine_lines(engines[site]) if site in engines else
                       [("RMCFG[base]", "TYPE=EMBEDDED")] +
                       [(f"NODECFG[{site}{n:02}]", f"PROCS={procs} MEM={procs}G")
                        for n in range(1, nodes + 1)]))

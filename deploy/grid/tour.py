@@ -129,7 +129,7 @@ class Tour:
         if not self.exists("phys"):
             for words in ([["user", "create", user] for user in lay.USERS] +
                           [["rate", "set", site, "1"] for site in self.grid.sites] +
-                          [["site", "modify", site, "--claims", "yes"] for site in self.grid.slurm] +
+                          [["site", "modify", site, "--claims", "yes"] for site in self.grid.managers()] +
                           [["project", "create", "physics"],
                            ["project", "add-user", "physics", "alice"],
                            ["account", "create", "phys", "--project", "physics"],

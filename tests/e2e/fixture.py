@@ -52,7 +52,7 @@ class GridCase(unittest.TestCase):
     grid = None
     guard = None
     sites = None  # as in layout.SITES
-    slurm = None  # sites under a real Slurm: see Grid
+    slurm = gridengine = None  # sites under a real Slurm, Grid Engine: see Grid
     metas = 1
     gate = False  # a front door for REST
     store = False
@@ -73,7 +73,7 @@ class GridCase(unittest.TestCase):
                                      start_new_session=True)
         watchdog.guarded(state, cls.guard)
         cls.addClassCleanup(cls.tear_down_grid, state)
-        cls.grid = Grid(state, BUILD, cls.sites, cls.slurm, cls.metas, cls.gate, cls.store)
+        cls.grid = Grid(state, BUILD, cls.sites, cls.slurm, cls.metas, cls.gate, cls.store, cls.gridengine)
         cls.grid.make()
         cls.grid.start()
         cls.fund()
@@ -112,7 +112,7 @@ class GridCase(unittest.TestCase):
         grid = cls.grid
         for who, *words in (
                 *[[layout.OPERATOR, "rate", "set", site, "1"] for site in grid.sites],
-                *[[layout.OPERATOR, "site", "modify", site, "--claims", "yes"] for site in grid.slurm],
+                *[[layout.OPERATOR, "site", "modify", site, "--claims", "yes"] for site in grid.managers()],
                 *[[layout.OPERATOR, "user", "create", user] for user in layout.USERS],
                 [layout.OPERATOR, "project", "create", "physics"],
                 [layout.OPERATOR, "project", "add-user", "physics", "alice"],

@@ -1,5 +1,7 @@
 """A real Grid Engine under a site, through its adapter (local/rm/adapters/gridengine): users keep qsub, qhold and qdel, nui decides;
 kill -9, requeues, arrays, errors; grid jobs, co-allocation and what is paid; nui-local --from-gridengine."""
+import contextlib
+import io
 import os
 import re
 import subprocess
@@ -11,6 +13,8 @@ from fixture import ROOT, SAMPLES, GridCase, layout, main, wait_for
 from onesite import SharedCase
 
 from grid import gridengine as real
+from grid import slurm
+from grid.tour import Tour
 
 LACKING = real.missing()
 NODE = "localhost"
@@ -232,19 +236,12 @@ class Ours(Site):
 @unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs of other accounts")
 class InAGrid(GridCase):
     """Site alpha is under a Grid Engine, beta is not."""
+    gridengine = ["alpha"]
 
     @classmethod
     def fund(cls):
         super().fund()
-        cls.rm = begin(cls, cls.grid.layout.state / "ge")
-        alpha, config = cls.grid.daemons["alpha"], cls.grid.layout.config("alpha")
-        kept = [line for line in config.read_text().splitlines() if not line.startswith(("NODECFG", "RMCFG"))]
-        config.write_text("\n".join(kept) + "\nRMPOLLINTERVAL 1\n" + rmcfg(cls.rm))
-        done = cls.grid.nui(layout.OPERATOR, "site", "modify", "alpha", "--claims", "yes")
-        assert done.returncode == 0, done.stderr
-        alpha.stop()
-        alpha.start()
-        cls.grid.wait_serving()
+        cls.rm = cls.grid.gridengine["alpha"]
 
     def test_grid_job(self):
         ident = self.grid.submit("alice", "-A", "phys", "--site", "alpha", "-t", 60, SAMPLES / "hello.sh")
@@ -277,6 +274,28 @@ class InAGrid(GridCase):
         [line] = [w for w in (line.split(":") for line in (self.rm.common / "accounting").read_text().splitlines()) if w[5:6] == [number]]
         self.assertEqual(self.settled()["settled"] - before, 2 * (int(line[10]) - int(line[9])))
         self.assert_books_close()
+
+
+@unittest.skipIf(LACKING, f"Grid Engine's packages are not installed ({LACKING}): see deploy/packages")
+@unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs of other accounts")
+class WholeTour(GridCase):
+    """As ./deploy/quickstart --slurm --gridengine has it: alpha is a Slurm (where that is installed), beta a Grid Engine, gamma processes."""
+    slurm, gridengine, gate, store = {} if slurm.missing() else {"alpha": {}}, ["beta"], True, True
+
+    @classmethod
+    def fund(cls):
+        """The tour does."""
+
+    def test_tour(self):
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            Tour(self.grid).run()
+        self.assertIn("all 9 steps passed", said.getvalue())
+        slots = [line.split(":")[34] for line in (self.grid.gridengine["beta"].common / "accounting").read_text().splitlines()
+                 if not line.startswith("#")]
+        self.assertIn("3", slots)  # the component `right` of the pair
+        for manager in self.grid.slurm.values():
+            self.assertIn("JobState=COMPLETED", manager.completions.read_text())
 
 
 if __name__ == "__main__":
