@@ -213,12 +213,14 @@ void fake_meta_config (struct fakegrid *grid, const char *text)
     assert_int_equal (rename (fresh, path), 0);
 }
 
-void fake_until (struct fakegrid *grid, bool (*cond) (void *arg), void *arg, duration_us timeout)
+void fake_wait (struct fakegrid *grid, const char *what, bool (*cond) (void *arg), void *arg,
+                duration_us timeout)
 {
-    duration_us deadline = clock_monotonic_us () + 4 * timeout; /* against hangs only */
+    duration_us deadline = clock_monotonic_us () + 4 * timeout;
     while (!cond (arg)) {
         struct timeval tick = {0, 20000};
-        assert_true (clock_monotonic_us () < deadline);
+        if (clock_monotonic_us () >= deadline)
+            fail_msg ("%s: not so within %lld s", what, (long long)(4 * timeout / US_PER_S));
         event_base_loopexit (grid->base, &tick);
         event_base_loop (grid->base, EVLOOP_ONCE);
     }
@@ -422,7 +424,7 @@ Nui__Common__V1__Envelope *fake_envelope (struct fakegrid *grid, struct tlsid *s
     range.to = spec->array;
     job.indexes = ranges;
     job.n_indexes = spec->array > 0;
-    job.array_limit = spec->array > 0;
+    job.array_limit = spec->array > 0 && !spec->array_free;
     job.n_components = spec->n;
     job.components = components;
     size_t len = nui__common__v1__job__get_packed_size (&job);

@@ -94,6 +94,7 @@ struct fakesite {
     char invalid[16];          /* … or is refused, as a message that makes no sense */
     bool infeasible;
     uint32_t room;        /* so many components fit together; 0: it does not answer for sets */
+    bool query_later;     /* Query is answered a little later */
     uint32_t query_procs; /* Query says so many; 0: as many as tasks */
     const char *machine;  /* and this machine, at which the bank's price is threefold; NULL: none */
     credit_micro price_least; /* Query says that it takes a job for no less */
@@ -102,6 +103,7 @@ struct fakesite {
     /* what was seen */
     uint32_t calls_query, calls_prepare, calls_commit, calls_abort, calls_ready, calls_start,
         calls_release, calls_submit, calls_cancel, calls_renew;
+    uint32_t queries_open, queries_most; /* at one moment */
     char renewed[32]; /* the grid's job that has been given another hand-over last */
     uint32_t launches;
 };
@@ -139,8 +141,10 @@ void fake_meta_start (struct fakegrid *grid); /* and waits until it serves and s
 void fake_meta_config (struct fakegrid *grid, const char *text);
 void fake_meta_kill (struct fakegrid *grid); /* kill -9 and wait */
 void fake_meta_stop (struct fakegrid *grid); /* SIGTERM; asserts exit code 0 */
-/* Fails the test when cond does not hold within timeout. */
-void fake_until (struct fakegrid *grid, bool (*cond) (void *arg), void *arg, duration_us timeout);
+/* Fails the test, with what it waits for, when cond does not hold within four times that (against hangs only). */
+#define fake_until(grid, cond, arg, timeout) fake_wait (grid, #cond " of " #arg, cond, arg, timeout)
+void fake_wait (struct fakegrid *grid, const char *what, bool (*cond) (void *arg), void *arg,
+                duration_us timeout);
 extern const struct rpc_method fake_site_methods[]; /* self: the site */
 void fake_report (struct fakesite *site);
 /* To before its first ordinary job: those and their events are forgotten, and all numbers begin anew. */
@@ -160,7 +164,8 @@ struct fake_job {
     bool no_script;
     const char *name;
     const char *after_end_of; /* a job of the grid; NULL: none */
-    uint32_t array; /* an array of so many, of which one may be with a site; 0: no array */
+    uint32_t array;  /* an array of so many, of which one may be with a site; 0: no array */
+    bool array_free; /* … or all of them */
 };
 Nui__Common__V1__Envelope *fake_envelope (struct fakegrid *grid, struct tlsid *signer,
                                           const char *submitter, const struct fake_job *job);

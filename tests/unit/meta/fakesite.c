@@ -187,16 +187,13 @@ static void handed_over (const struct fakesite *site, const struct rpccall *call
     nui__common__v1__job__free_unpacked (job, NULL);
 }
 
-static void on_query (void *self, struct rpccall *call, const ProtobufCMessage *message)
+static void query_answer (struct fakesite *site, struct rpccall *call,
+                          const Nui__Local__V1__QueryRequest *request)
 {
-    struct fakesite *site = self;
-    const Nui__Local__V1__QueryRequest *request = (const Nui__Local__V1__QueryRequest *)message;
     Nui__Local__V1__QueryReply reply = NUI__LOCAL__V1__QUERY_REPLY__INIT;
     Nui__Common__V1__Interval interval = NUI__COMMON__V1__INTERVAL__INIT;
     Nui__Common__V1__Interval *intervals[1] = {&interval};
     Nui__Common__V1__Reason reason = NUI__COMMON__V1__REASON__INIT;
-    if (!before_call (site, call, "Query", &site->calls_query))
-        return;
     assert_null (request->envelope->handover);
     Nui__Common__V1__Job *job = nui__common__v1__job__unpack (NULL, request->envelope->body.len,
                                                               request->envelope->body.data);
@@ -226,6 +223,40 @@ static void on_query (void *self, struct rpccall *call, const ProtobufCMessage *
     reply.price_least_micro = site->price_least;
     rpccall_reply (call, &reply.base);
     nui__common__v1__job__free_unpacked (job, NULL);
+}
+
+struct query_later {
+    struct fakesite *site;
+    struct rpccall *call;
+    const Nui__Local__V1__QueryRequest *request;
+};
+
+static void on_query_later (evutil_socket_t fd, short what, void *arg)
+{
+    struct query_later *later = arg;
+    (void)fd, (void)what;
+    later->site->queries_open--;
+    query_answer (later->site, later->call, later->request);
+    free (later);
+}
+
+static void on_query (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    struct fakesite *site = self;
+    const Nui__Local__V1__QueryRequest *request = (const Nui__Local__V1__QueryRequest *)message;
+    if (!before_call (site, call, "Query", &site->calls_query))
+        return;
+    if (!site->query_later) {
+        query_answer (site, call, request);
+        return;
+    }
+    const struct timeval soon = {0, 5000};
+    struct query_later *later = malloc (sizeof *later);
+    assert_non_null (later);
+    *later = (struct query_later){site, call, request};
+    if (++site->queries_open > site->queries_most)
+        site->queries_most = site->queries_open;
+    event_base_once (site->grid->base, -1, EV_TIMEOUT, on_query_later, later, &soon);
 }
 
 static void prepare_reply (struct fakesite *site, struct rpccall *call,

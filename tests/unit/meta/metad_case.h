@@ -87,6 +87,17 @@ static inline bool is_said (void *arg)
     return is;
 }
 
+struct count_above {
+    const uint32_t *count;
+    uint32_t than;
+};
+
+static inline bool is_above (void *arg)
+{
+    const struct count_above *above = arg;
+    return *above->count > above->than;
+}
+
 static inline bool was_killed (void *arg)
 {
     return ((struct fakegrid *)arg)->killed;

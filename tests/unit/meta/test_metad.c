@@ -30,6 +30,28 @@ static void one_site_by_completion_then_price (void **state)
     assert_int_equal (grid->site[1].calls_submit + grid->site[2].calls_submit, 1);
 }
 
+/* Each of an array asks the sites once, when the one before it has its place: a large one neither floods them, nor decides by
+ * answers that do not know of its own. */
+static void an_array_asks_for_one_at_a_time (void **state)
+{
+    enum { ALL = 24 };
+    struct fakegrid *grid = *state;
+    struct fake_job array = {
+        .n = 1, .procs = 1, .walltime_s = 60, .array = ALL, .array_free = true};
+    char id[32];
+    uint32_t taken = 0;
+    for (int s = 0; s < FAKE_SITES; s++)
+        grid->site[s].query_later = true;
+    submit_ok (grid, &array, id);
+    fake_until_state (grid, id, COMPLETED);
+    for (int s = 0; s < FAKE_SITES; s++) {
+        assert_int_equal (grid->site[s].queries_most, 1);
+        assert_in_range (grid->site[s].calls_query, 1, ALL + 1); /* and before it was taken */
+        taken += grid->site[s].single_count;
+    }
+    assert_int_equal (taken, ALL);
+}
+
 static bool submit_seen (void *arg)
 {
     return ((struct fakesite *)arg)->calls_submit >= 2;
@@ -147,11 +169,6 @@ static void cancel_of_an_ordinary_job (void **state)
     assert_string_equal (grid->site[1].cancelled_for, "nui://demo/user/alice");
 }
 
-static bool asked_again (void *arg)
-{
-    return *(const uint32_t *)arg > 2;
-}
-
 /* What a site can make nothing of stays with its job, which says so, and is asked for again; other jobs go on. */
 static void what_a_site_calls_invalid_is_told (void **state)
 {
@@ -165,7 +182,7 @@ static void what_a_site_calls_invalid_is_told (void **state)
     strcpy (beta->invalid, "Cancel");
     cancel (grid, id);
     struct said said = {grid, id, "cancelling: beta: it makes no sense here"};
-    fake_until (grid, is_said, &said, 60 * US_PER_S);
+    fake_until (grid, is_said, &said, 20 * US_PER_S);
     beta->hold_runs = false;
     submit_ok (grid, &job, other);
     fake_until_state (grid, other, COMPLETED);
@@ -184,7 +201,8 @@ static void what_ends_a_part_is_asked_until_it_is_taken (void **state)
     fake_until_state (grid, id, RUNNING);
     strcpy (beta->invalid, "Release");
     cancel (grid, id);
-    fake_until (grid, asked_again, &beta->calls_release, 60 * US_PER_S);
+    struct count_above asked_again = {&beta->calls_release, 2};
+    fake_until (grid, is_above, &asked_again, 20 * US_PER_S);
     assert_int_equal (alpha->calls_release, 1);
     alpha->hold_runs = beta->hold_runs = false;
     submit_ok (grid, &pair, other);
@@ -218,7 +236,8 @@ static void what_takes_a_part_back_is_asked_until_it_is_taken (void **state)
     strcpy (alpha->invalid, "Abort");
     beta->prepare_no = 1;
     submit_ok (grid, &pair, id);
-    fake_until (grid, asked_again, &alpha->calls_abort, 60 * US_PER_S);
+    struct count_above asked_again = {&alpha->calls_abort, 2};
+    fake_until (grid, is_above, &asked_again, 20 * US_PER_S);
     submit_ok (grid, &elsewhere, other);
     fake_until_state (grid, other, COMPLETED);
     assert_true (log_has (grid, "no_answer job=grid.1 part=0",
@@ -326,11 +345,8 @@ static void cancel_while (struct fakegrid *grid, const char *mute, uint32_t *cou
     uint32_t before = *counter;
     snprintf (grid->site[1].mute, sizeof grid->site[1].mute, "%s", mute);
     submit_ok (grid, &pair, id);
-    duration_us deadline = clock_monotonic_us () + 10 * US_PER_S;
-    while (*counter == before) {
-        assert_true (clock_monotonic_us () < deadline);
-        event_base_loop (grid->base, EVLOOP_ONCE);
-    }
+    struct count_above asked = {counter, before};
+    fake_until (grid, is_above, &asked, 10 * US_PER_S);
     cancel (grid, id);
     grid->site[1].mute[0] = '\0';
     fake_until_state (grid, id, CANCELLED);
@@ -366,11 +382,8 @@ static void a_silent_site_leads_to_a_retry (void **state)
     char id[32];
     strcpy (grid->site[1].mute, "Prepare");
     submit_ok (grid, &pair, id);
-    duration_us deadline = clock_monotonic_us () + 20 * US_PER_S;
-    while (grid->site[0].calls_abort == 0) {
-        assert_true (clock_monotonic_us () < deadline);
-        event_base_loop (grid->base, EVLOOP_ONCE);
-    }
+    struct count_above taken_back = {&grid->site[0].calls_abort, 0};
+    fake_until (grid, is_above, &taken_back, 20 * US_PER_S);
     grid->site[1].mute[0] = '\0';
     fake_until_state (grid, id, COMPLETED);
     assert_int_equal (grid->site[1].launches, 1);
@@ -439,7 +452,7 @@ static void bad_jobs_are_refused_at_once (void **state)
     for (int report = 0; report < 2; report++) {
         for (int s = 0; s < 3; s++)
             fake_report (&grid->site[s]);
-        fake_until (grid, reports_in, grid, 60 * US_PER_S);
+        fake_until (grid, reports_in, grid, 20 * US_PER_S);
         refused (grid, &job, ERR_LIMIT, report ? "needs 9 procs, gamma has 8" : "alpha has 8");
         grid->site[2].procs = usual;
         grid->site[0].procs = 4;
@@ -447,7 +460,7 @@ static void bad_jobs_are_refused_at_once (void **state)
     grid->site[0].procs = grid->site[1].procs = usual;
     for (int s = 0; s < 3; s++)
         fake_report (&grid->site[s]);
-    fake_until (grid, reports_in, grid, 60 * US_PER_S);
+    fake_until (grid, reports_in, grid, 20 * US_PER_S);
     job = (struct fake_job){.n = 1, .sites = {"delta"}, .procs = 1, .walltime_s = 60};
     refused (grid, &job, ERR_INVALID, "there is no site delta");
     job = (struct fake_job){.n = 2, .sites = {"alpha", "beta"}, .procs = 1, .walltime_s = 60};
@@ -859,6 +872,7 @@ int main (int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST (one_site_by_completion_then_price),
+        TEST (an_array_asks_for_one_at_a_time),
         TEST (a_lost_answer_is_asked_for_again),
         TEST (a_refusal_leads_to_another_site),
         TEST (who_refuses_and_alone_can_run_it_is_asked_again),

@@ -223,8 +223,8 @@ static void jobs_wait_for_the_first_key (void **state)
     submit_ok (grid, &pair, group_id);
     single.id = single_id;
     group.id = group_id;
-    fake_until (grid, waits_for_key, &single, 60 * US_PER_S);
-    fake_until (grid, waits_for_key, &group, 60 * US_PER_S);
+    fake_until (grid, waits_for_key, &single, 20 * US_PER_S);
+    fake_until (grid, waits_for_key, &group, 20 * US_PER_S);
     for (uint32_t s = 0; s < grid->sites; s++)
         assert_int_equal (grid->site[s].calls_submit + grid->site[s].calls_prepare, 0);
     grid->bank_keyless = false;
@@ -326,8 +326,8 @@ static void a_renewal_that_is_refused_is_set_aside (void **state)
     strcpy (alpha->invalid, "Renew");
     fake_meta_start (grid);
     struct said said = {grid, refused, "alpha did not take the renewal: it makes no sense here"};
-    fake_until (grid, is_said, &said, 60 * US_PER_S);
-    fake_until (grid, is_renewed, beta, 60 * US_PER_S);
+    fake_until (grid, is_said, &said, 20 * US_PER_S);
+    fake_until (grid, is_renewed, beta, 20 * US_PER_S);
     assert_string_equal (beta->renewed, taken);
     fake_job_event (alpha, NUI__LOCAL__V1__JOB_STATE__JOB_COMPLETED);
     fake_until_state (grid, refused, COMPLETED);

@@ -121,6 +121,11 @@ static void configuration_is_taken_whole_or_refused_whole (void **state)
     fake_until_state (grid, id, COMPLETED);
 }
 
+static bool a_save_failed (void *grid)
+{
+    return log_says (grid, "save_failed");
+}
+
 /* Another process holds the write lock of the store for longer than the daemon waits: every write
  * fails, as on a full disk. */
 static void what_cannot_be_written_is_not_done (void **state)
@@ -132,22 +137,14 @@ static void what_cannot_be_written_is_not_done (void **state)
     struct err err;
     strcpy (beta->mute, "Commit");
     submit_ok (grid, &pair, id);
-    duration_us deadline = clock_monotonic_us () + 20 * US_PER_S;
-    while (beta->calls_commit == 0) {
-        assert_true (clock_monotonic_us () < deadline);
-        event_base_loop (grid->base, EVLOOP_ONCE);
-    }
+    struct count_above committed = {&beta->calls_commit, 0};
+    fake_until (grid, is_above, &committed, 20 * US_PER_S);
     snprintf (path, sizeof path, "%s/meta-state/meta.sqlite", grid->dir);
     assert_int_equal (sqlite3_open (path, &db), SQLITE_OK);
     sqlite3_busy_timeout (db, 5000);
     assert_int_equal (sqlite3_exec (db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
     beta->mute[0] = '\0';
-    while (!log_says (grid, "save_failed")) {
-        struct timeval tick = {0, 50000};
-        assert_true (clock_monotonic_us () < deadline);
-        event_base_loopexit (grid->base, &tick);
-        event_base_loop (grid->base, EVLOOP_ONCE);
-    }
+    fake_until (grid, a_save_failed, grid, 20 * US_PER_S);
     assert_int_equal (grid->site[0].calls_start + beta->calls_start, 0); /* not durable: not done */
     struct fake_job job = {.n = 1, .procs = 1, .walltime_s = 60};
     grid->impatient = true;
