@@ -47,7 +47,7 @@ int group_made (struct gridjob *job, struct err *err)
     bool needs = job->part_count > 1 || gridlicence_asked (job->metad, job->job);
     if (needs && group_prepare (job, err))
         return err->code;
-    job->held = needs && job->job->held;
+    job->held = needs && job->job->held ? JOB_HELD : JOB_HOLD_AS_SIGNED;
     return 0;
 }
 

@@ -26,6 +26,13 @@ enum move_stage {
     MOVE_UNDOING = 4,
 };
 
+/* Its owner's hold while no site has it; the site has the one that was signed. Stored as numbers: never renumber. */
+enum job_hold {
+    JOB_HOLD_AS_SIGNED = 0, /* none here, and its site keeps it */
+    JOB_HELD = 1,
+    JOB_RELEASED = 2, /* also from the one that was signed */
+};
+
 /* Where one of an array stands (place/arrays.h). Not durable: follows from what is. */
 enum array_turn {
     ARRAY_ASIDE = 0, /* held, delayed, another's, or over */
@@ -102,7 +109,7 @@ struct gridjob {
     duration_us contact_us; /* loss.h; 0: sites keep it */
     uint64_t change;
     bool cancel_wanted;
-    bool held; /* by its owner, here */
+    enum job_hold held;
     /* An ordinary job. */
     enum single_phase place;
     char site[COALLOC_NAME_MAX];

@@ -78,7 +78,7 @@ static struct job_row row_of (const struct gridjob *job)
         .site_attempt = job->site_attempt,
         .place = (int32_t)job->place,
         .shape = job->shape,
-        .held = job->held,
+        .held = (int32_t)job->held,
         .attempt_last = job->attempt_last,
         .retries = job->retries,
         .retry_us = job->retry_us,
@@ -244,7 +244,7 @@ static void row_take (struct gridjob *job, const struct job_row *row)
     job->site_attempt = row->site_attempt;
     job->place = (enum single_phase)row->place;
     job->shape = row->shape;
-    job->held = row->held;
+    job->held = (enum job_hold)row->held;
     job->attempt_last = row->attempt_last;
     job->retries = job->saved_retries = row->retries;
     job->retry_us = row->retry_us;

@@ -15,10 +15,18 @@ static void answered (void *arg, const struct rpc_result *result)
         rpccall_finish (arg, result->status, result->message);
 }
 
+void forward_send (struct gridjob *job, const char *method, PeerRequest *request, link_done_fn done,
+                   void *arg)
+{
+    struct peers *peers = job->metad->peers;
+    request->job = job->number;
+    link_call (peers->member[peers_index (peers, job->lead->leader)].link, method, &request->base,
+               FORWARD_TIMEOUT, done, arg);
+}
+
 bool forward_not (struct gridjob *job, const char *method, PeerRequest *request, bool forwarded,
                   struct rpccall *call)
 {
-    struct peers *peers = job->metad->peers;
     struct err err;
     err_clear (&err);
     if (job_led_here (job, &err) == 0)
@@ -27,9 +35,7 @@ bool forward_not (struct gridjob *job, const char *method, PeerRequest *request,
         rpccall_finish (call, RPC_UNAVAILABLE, err.text);
         return false;
     }
-    request->job = job->number;
-    link_call (peers->member[peers_index (peers, job->lead->leader)].link, method, &request->base,
-               FORWARD_TIMEOUT, answered, call);
+    forward_send (job, method, request, answered, call);
     return false;
 }
 

@@ -6,6 +6,7 @@
 #define NUI_META_LEAD_FORWARD_H
 
 #include "meta/job/job.h"
+#include "meta/link/link.h"
 
 typedef Nui__Meta__V1__PeerRequest PeerRequest;
 
@@ -13,6 +14,9 @@ typedef Nui__Meta__V1__PeerRequest PeerRequest;
  * as that method of nui.meta.v1.Peers (with the reply that the call wants); or it is refused. */
 bool forward_not (struct gridjob *job, const char *method, PeerRequest *request, bool forwarded,
                   struct rpccall *call);
+/* The same of one of an array, which must be led elsewhere: the answer comes to done. */
+void forward_send (struct gridjob *job, const char *method, PeerRequest *request, link_done_fn done,
+                   void *arg);
 /* What another of the group asks about. NULL: the call is refused. */
 struct gridjob *forward_job (struct metad *metad, struct rpccall *call, const PeerRequest *request);
 

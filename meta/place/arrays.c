@@ -70,7 +70,7 @@ static enum array_turn turn_now (const struct gridjob *job)
         return strcmp (job->reason.code, "SiteDown") == 0 ? ARRAY_PLACED : ARRAY_CHOOSES;
     if (job->record && job->record->phase != COALLOC_NEW && job->record->phase != COALLOC_BACKOFF)
         return ARRAY_CHOOSES; /* sites may hold something for it */
-    if (job->held || job_is_elsewhere (job) || job->retry_us > clock_now_us ())
+    if (job->held == JOB_HELD || job_is_elsewhere (job) || job->retry_us > clock_now_us ())
         return ARRAY_ASIDE;
     return job->turn == ARRAY_CHOOSES ? ARRAY_CHOOSES : ARRAY_WAITS;
 }

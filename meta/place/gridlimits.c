@@ -125,7 +125,7 @@ static enum array_turn limit_now (const struct gridjob *job)
     if (job->place == SINGLE_PLACED || job->place == SINGLE_SENDING ||
         (job->record && job->record->phase >= COALLOC_PREPARE))
         return ARRAY_PLACED;
-    if (job->held || job->retry_us > clock_now_us ())
+    if (job->held == JOB_HELD || job->retry_us > clock_now_us ())
         return ARRAY_ASIDE;
     return job->limit;
 }

@@ -225,22 +225,22 @@ bool waits_for (struct gridjob *job, struct coalloc_reason *reason)
                        depend_kind_name (kind),
                        verdict == DEPEND_NEVER ? ", which can never be" : "");
     }
-    bool waits = text.len > 0;
+    bool waits = text.len > 0, held = job->held == JOB_HELD;
     if (waits) {
         snprintf (reason->code, sizeof reason->code, "%s",
                   never ? "DependencyNeverMet" : "Dependency");
         text_printf (reason->text, sizeof reason->text, "waits for%.300s", strbuf_text (&text));
-    } else if (job->held) {
+    } else if (held) {
         snprintf (reason->code, sizeof reason->code, "UserHold");
         snprintf (reason->text, sizeof reason->text, "held by its owner");
     }
     strbuf_free (&text);
-    bool retries = !waits && !job->held && retry_waits (job, reason);
-    bool turn = !waits && !job->held && !retries && !array_admits (job, reason);
-    turn = turn || (!waits && !job->held && !retries && !gridlimits_admit (job, reason));
-    if (!never && (waits || job->held || retries || turn))
+    bool retries = !waits && !held && retry_waits (job, reason);
+    bool turn = !waits && !held && !retries && !array_admits (job, reason);
+    turn = turn || (!waits && !held && !retries && !gridlimits_admit (job, reason));
+    if (!never && (waits || held || retries || turn))
         lapses (job, retries, reason);
-    return waits || job->held || retries || turn;
+    return waits || held || retries || turn;
 }
 
 bool waits_never (const struct coalloc_reason *reason)

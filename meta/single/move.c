@@ -214,7 +214,7 @@ static void send_withheld (struct gridjob *job)
     request.depends_met = true;
     request.withheld = true;
     request.contact_us = job->contact_us;
-    request.released = job->retries > 0;
+    request.released = job->retries > 0 || job->held == JOB_RELEASED;
     request.epoch = job->lead ? job_epoch (job) : 0;
     call_send (job, job->move.site, "Submit", &request.base, sent);
     arena_destroy (arena);

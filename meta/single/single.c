@@ -213,7 +213,7 @@ static void submit_send (struct gridjob *job)
     request.shape = job->shape;
     request.depends_met = true;
     request.contact_us = job->contact_us;
-    request.released = job->retries > 0;
+    request.released = job->retries > 0 || job->held == JOB_RELEASED;
     request.epoch = job->lead ? job_epoch (job) : 0;
     job->busy = true;
     link_call (site->link, "Submit", &request.base, SUBMIT_TIMEOUT, submit_done, call_new (job));
@@ -334,7 +334,7 @@ static void surveyed (struct gridjob *job, struct survey *survey)
 static void survey_done (void *arg, struct survey *survey)
 {
     struct gridjob *job = call_end (arg);
-    if (!job || job->place != SINGLE_CHOOSE || job->held) {
+    if (!job || job->place != SINGLE_CHOOSE || job->held == JOB_HELD) {
         survey_destroy (survey);
         if (job)
             job_timer (job, 0);

@@ -50,7 +50,7 @@ struct job_row {
     uint32_t site_attempt;
     int32_t place;  /* enum single_phase of the service */
     uint32_t shape; /* which of its sizes */
-    bool held;
+    int32_t held;   /* enum job_hold of the service */
     uint32_t attempt_last;
     uint32_t retries;       /* how often it was run again */
     time_us retry_us;       /* not before; 0: none */

@@ -29,7 +29,7 @@ struct votes_join *votes_begin (void (*done) (void *arg, bool stands), void *arg
     return join;
 }
 
-static void votes_came (void *arg, uint64_t as)
+void votes_came (void *arg, uint64_t as)
 {
     struct votes_join *join = arg;
     join->lost = join->lost || !as;
@@ -39,9 +39,14 @@ static void votes_came (void *arg, uint64_t as)
     free (join);
 }
 
-void votes_add (struct votes_join *join, struct gridjob *job)
+void votes_expect (struct votes_join *join)
 {
     join->left++;
+}
+
+void votes_add (struct votes_join *join, struct gridjob *job)
+{
+    votes_expect (join);
     lead_then (job, votes_came, join);
 }
 
@@ -122,6 +127,14 @@ void array_each (struct metad *metad, const struct array_work *work, const struc
                                         .some = array_run_some,
                                         .done = array_run_done,
                                         .arg = run});
+}
+
+struct gridjob *array_job (struct metad *metad, const struct element_row *row)
+{
+    struct gridjob *job = job_live (metad, row->number);
+    if (!job && metad->peers && row->state < NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED)
+        job = job_get (metad, row->number, NULL);
+    return job && !job_over (job) ? job : NULL;
 }
 
 /* ---- as one */

@@ -25,11 +25,15 @@ struct array_work {
 };
 void array_each (struct metad *metad, const struct array_work *work, const struct element_row *row,
                  uint32_t count);
+/* One of a list that may be older. NULL: it has ended. Others of the group lead those that are not in memory here. */
+struct gridjob *array_job (struct metad *metad, const struct element_row *row);
 
 /* One answer to many votes: begun, added to, and closed; done is called when all are there. */
 struct votes_join;
 struct votes_join *votes_begin (void (*done) (void *arg, bool stands), void *arg);
 void votes_add (struct votes_join *join, struct gridjob *job);
+void votes_expect (struct votes_join *join); /* one more votes_came, by another way */
+void votes_came (void *join, uint64_t as);
 void votes_close (struct votes_join *join);
 
 #endif

@@ -329,7 +329,7 @@ struct array_cancel {
     char by[PRINCIPAL_URI_MAX];
     uint64_t array;
     uint32_t count;
-    struct err why; /* it could not be written */
+    struct err why; /* of one that is not */
 };
 
 static void array_cancel_voted (void *arg, bool stands)
@@ -338,6 +338,8 @@ static void array_cancel_voted (void *arg, bool stands)
     Nui__Meta__V1__CancelReply reply = NUI__META__V1__CANCEL_REPLY__INIT;
     reply.cancelled = cancelled->count > 0;
     reply.count = cancelled->count;
+    if (cancelled->why.code && cancelled->count)
+        err_prefix (&cancelled->why, "only %u of them are cancelled", cancelled->count);
     if (cancelled->why.code)
         rpccall_fail (cancelled->call, &cancelled->why);
     else if (stands)
@@ -348,31 +350,49 @@ static void array_cancel_voted (void *arg, bool stands)
     free (cancelled);
 }
 
-/* None of it is touched where another leads some of it. */
-static int array_cancel_check (struct metad *metad, const struct element_row *row, uint32_t count,
-                               struct err *err)
+/* Another of the group has answered for one that it leads. */
+static void array_cancel_answered (void *arg, const struct rpc_result *result)
 {
-    int rc = 0;
-    for (uint32_t i = 0; i < count && rc == 0; i++) {
-        const struct gridjob *job = job_live (metad, row[i].number);
-        rc = job && !job_over (job) ? job_led_here (job, err) : 0;
+    struct array_cancel *cancelled = arg;
+    const Nui__Meta__V1__CancelReply *reply = (const Nui__Meta__V1__CancelReply *)result->reply;
+    if (result->status == RPC_OK)
+        cancelled->count += reply->cancelled;
+    else
+        err_set (&cancelled->why, rpc_err_of_status (result->status), "%.300s", result->message);
+    votes_came (cancelled->votes, 1);
+}
+
+/* What is led elsewhere is cancelled there. Returns whether it is led here. */
+static bool array_cancel_here (struct array_cancel *cancelled, struct gridjob *job)
+{
+    PeerRequest request = NUI__META__V1__PEER_REQUEST__INIT;
+    struct err err;
+    err_clear (&err);
+    if (job_led_here (job, &err) == 0)
+        return true;
+    if (err.code != ERR_CONFLICT) {
+        cancelled->why = err;
+        return false;
     }
-    return rc;
+    request.by = cancelled->by;
+    votes_expect (cancelled->votes);
+    forward_send (job, "Cancel", &request, array_cancel_answered, cancelled);
+    return false;
 }
 
 /* Those that are reserved for their licences have a record each, the others are written together. */
-static int array_cancel_write (struct metad *metad, const struct element_row *row, uint32_t count,
+static int array_cancel_write (struct metad *metad, const uint64_t *live, uint32_t count,
                                const char *by, struct err *err)
 {
     struct arena *arena = arena_create (0);
     uint64_t *number = arena_array (arena, count + 1u, sizeof *number);
     uint32_t plain = 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct gridjob *job = job_live (metad, row[i].number);
-        if (job && !job_ended (job) && job_is_group (job))
+        struct gridjob *job = job_live (metad, live[i]);
+        if (job && job_is_group (job))
             group_cancel (job, by);
-        else if (job && !job_ended (job))
-            number[plain++] = row[i].number;
+        else if (job)
+            number[plain++] = live[i];
     }
     int rc = single_cancel_all (metad, number, plain, by, err);
     arena_destroy (arena);
@@ -388,13 +408,11 @@ static int array_cancel_some (void *arg, const struct element_row *row, uint32_t
     uint64_t *live = arena_array (arena, count + 1u, sizeof *live);
     uint32_t lives = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const struct gridjob *job = job_live (metad, row[i].number);
-        if (job && !job_ended (job))
+        struct gridjob *job = array_job (metad, &row[i]);
+        if (job && array_cancel_here (cancelled, job))
             live[lives++] = row[i].number;
     }
-    int rc = array_cancel_check (metad, row, count, err);
-    if (rc == 0)
-        rc = array_cancel_write (metad, row, count, cancelled->by, err);
+    int rc = array_cancel_write (metad, live, lives, cancelled->by, err);
     for (uint32_t i = 0; i < lives && rc == 0; i++) {
         struct gridjob *job = job_live (metad, live[i]);
         if (job && job->cancel_wanted) {
@@ -432,8 +450,6 @@ static void array_cancel (struct metad *metad, struct rpccall *call, const struc
     *cancelled = (struct array_cancel){.metad = metad, .call = call, .array = id->number};
     snprintf (cancelled->by, sizeof cancelled->by, "%s", by);
     int rc = array_named (metad, id, arena, &row, &count, &err);
-    if (rc == 0)
-        rc = array_cancel_check (metad, row, count, &err);
     log_event (metad->log, LOG_LEVEL_INFO, "submit", "cancel", "job=grid.%llu of=%u by=%s",
                (unsigned long long)id->number, count, by);
     if (rc) {

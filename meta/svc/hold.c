@@ -84,8 +84,8 @@ static void hold_here (struct gridjob *job, struct rpccall *call, const char *by
         hold_at_site (job, call, by, held);
         return;
     }
-    bool before = job->held;
-    job->held = held;
+    enum job_hold before = job->held;
+    job->held = held ? JOB_HELD : JOB_RELEASED;
     if (job_save (job, false, &err)) {
         job->held = before;
         rpccall_fail (call, &err);
@@ -117,8 +117,14 @@ struct array_hold {
     char by[PRINCIPAL_URI_MAX];
     bool held;
     uint32_t left, count;
-    struct err why; /* of one that could not be */
+    struct err why; /* of one that is not: a conflict where none of them waits any more */
 };
+
+static void array_hold_not (struct array_hold *all, const struct err *why)
+{
+    if (all->why.code == ERR_CONFLICT)
+        all->why = *why;
+}
 
 static void array_hold_end (struct array_hold *all, bool done)
 {
@@ -128,7 +134,11 @@ static void array_hold_end (struct array_hold *all, bool done)
     Nui__Meta__V1__HoldReply reply = NUI__META__V1__HOLD_REPLY__INIT;
     reply.held = all->held;
     reply.count = --all->count; /* but for the one that closed it */
-    if (reply.count)
+    bool well = reply.count && all->why.code == ERR_CONFLICT;
+    if (reply.count && !well)
+        err_prefix (&all->why, "only %u of them are %s", reply.count,
+                    all->held ? "held" : "released");
+    if (well)
         rpccall_reply (all->call, &reply.base);
     else
         rpccall_fail (all->call, &all->why);
@@ -138,26 +148,47 @@ static void array_hold_end (struct array_hold *all, bool done)
 static void array_hold_voted (void *arg, uint64_t as)
 {
     struct array_hold *all = arg;
-    if (!as)
-        err_set (&all->why, ERR_UNAVAILABLE,
+    struct err err;
+    if (!as) {
+        err_set (&err, ERR_UNAVAILABLE,
                  "another metascheduler of the group goes on with some of them: ask again");
+        array_hold_not (all, &err);
+    }
     array_hold_end (all, as != 0);
 }
 
-static void array_site_answered (void *arg, const struct rpc_result *result)
+static void array_hold_answered (void *arg, const struct rpc_result *result)
 {
     struct array_hold *all = arg;
-    if (result->status != RPC_OK)
-        err_set (&all->why, rpc_err_of_status (result->status), "%.300s", result->message);
+    struct err err;
+    if (result->status != RPC_OK) {
+        err_set (&err, rpc_err_of_status (result->status), "%.300s", result->message);
+        array_hold_not (all, &err);
+    }
     array_hold_end (all, result->status == RPC_OK);
+}
+
+/* By who leads it. */
+static void array_hold_there (struct array_hold *all, struct gridjob *job)
+{
+    PeerRequest request = NUI__META__V1__PEER_REQUEST__INIT;
+    request.by = all->by;
+    request.held = all->held;
+    all->left++;
+    forward_send (job, "Hold", &request, array_hold_answered, all);
 }
 
 /* Those that have not begun: here, or at the site that has them. */
 static void array_hold_one (struct array_hold *all, struct gridjob *job, const char *by)
 {
     struct site *site = site_find (job->metad, job->site);
-    if (job_is_group (job) ? !group_may_wait (job)
-                           : job->place == SINGLE_SENDING || (job->place == SINGLE_PLACED && !site))
+    struct err err;
+    if (!job_is_group (job) && job->place == SINGLE_SENDING) { /* with the hold that it has */
+        err_set (&err, ERR_UNAVAILABLE, "job %s is just being placed: try again", job->id);
+        array_hold_not (all, &err);
+        return;
+    }
+    if (job_is_group (job) ? !group_may_wait (job) : job->place == SINGLE_PLACED && !site)
         return;
     all->left++;
     if (job->place == SINGLE_PLACED) {
@@ -165,13 +196,14 @@ static void array_hold_one (struct array_hold *all, struct gridjob *job, const c
         request.job_id = job->part[0].site_job_id;
         request.held = all->held;
         request.by = (char *)by;
-        link_call (site->link, "Hold", &request.base, HOLD_TIMEOUT, array_site_answered, all);
+        link_call (site->link, "Hold", &request.base, HOLD_TIMEOUT, array_hold_answered, all);
         return;
     }
-    bool before = job->held;
-    job->held = all->held;
-    if (job_save (job, false, &all->why)) {
+    enum job_hold before = job->held;
+    job->held = all->held ? JOB_HELD : JOB_RELEASED;
+    if (job_save (job, false, &err)) {
         job->held = before;
+        array_hold_not (all, &err);
         array_hold_end (all, false);
         return;
     }
@@ -184,14 +216,16 @@ static int array_hold_some (void *arg, const struct element_row *row, uint32_t c
 {
     struct array_hold *all = arg;
     for (uint32_t i = 0; i < count; i++) {
-        struct gridjob *job = job_live (all->metad, row[i].number);
+        struct gridjob *job = array_job (all->metad, &row[i]);
         err_clear (err);
         if (!job || job_ended (job) || job->state == NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING)
             continue;
-        if (job_led_here (job, err))
-            all->why = *err;
-        else
+        if (job_led_here (job, err) == 0)
             array_hold_one (all, job, all->by);
+        else if (err->code == ERR_CONFLICT)
+            array_hold_there (all, job);
+        else
+            array_hold_not (all, err);
     }
     return 0;
 }

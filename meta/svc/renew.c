@@ -201,14 +201,14 @@ static int install (struct gridjob *job, EnvelopeMessage *fresh, struct err *err
     return 0;
 }
 
-/* Of so many, which this is the first of. */
-static void renewed (struct rpccall *call, const struct gridjob *job, uint32_t count)
+/* Of so many, which this is the first of. until: what another of the group has said. */
+static void renewed (struct rpccall *call, const struct gridjob *job, uint32_t count, time_us until)
 {
     Nui__Meta__V1__RenewReply reply = NUI__META__V1__RENEW_REPLY__INIT;
     char uri[PRINCIPAL_URI_MAX];
     reply.envelope = job->envelope;
     reply.metascheduler = (char *)principal_uri (tlsid_self (job->metad->id), uri);
-    reply.until_us = job_expires (job);
+    reply.until_us = job_expires (job) > until ? job_expires (job) : until;
     reply.count = count;
     rpccall_reply (call, &reply.base);
 }
@@ -241,7 +241,7 @@ static void renew (struct gridjob *job, const ProtobufCBinaryData *delegation, b
         job->renew_untold = true;
         tell_soon (metad, 0);
     }
-    renewed (call, job, 1);
+    renewed (call, job, 1, 0);
 }
 
 /* --- of an array ------------------------------------------------------------------------------ */
@@ -262,13 +262,13 @@ static int whole_install (struct gridjob *job, EnvelopeMessage *fresh, struct er
 static int element_renewed (struct gridjob *job, const ProtobufCBinaryData *delegation, bool whole,
                             struct err *err)
 {
-    int rc = job_led_here (job, err);
-    if (rc == 0 && !whole) {
+    int rc = 0;
+    if (!whole) {
         EnvelopeMessage *fresh = job_envelope_with (job, delegation);
         rc = install (job, fresh, err);
         if (rc)
             job_envelope_free (job, fresh);
-    } else if (rc == 0 && job->record) {
+    } else if (job->record) {
         job->record->expires = job_expires (job);
         rc = job_save (job, true, err);
     }
@@ -281,8 +281,10 @@ struct array_renew {
     struct metad *metad;
     struct rpccall *call;
     uint64_t array, first; /* any of those that are renewed */
-    uint32_t count;
+    uint32_t count, left;
     bool whole;
+    time_us until;  /* of those that others of the group lead */
+    struct err why; /* of one that is not renewed; a conflict: it needs none */
     const ProtobufCBinaryData *delegation; /* of the request, which lives as long as the call */
 };
 
@@ -292,7 +294,9 @@ static uint32_t array_live (struct metad *metad, struct element_row *row, uint32
     uint32_t live = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct gridjob *job = job_live (metad, row[i].number);
-        if (job && !job_ended (job))
+        bool elsewhere =
+            !job && metad->peers && row[i].state < NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED;
+        if (elsewhere || (job && !job_ended (job)))
             row[live++] = row[i];
     }
     return live;
@@ -309,29 +313,16 @@ static int array_renew_check (struct array_renew *renew, struct gridjob *first, 
     return rc;
 }
 
-static int array_renew_some (void *arg, const struct element_row *row, uint32_t count,
-                             struct err *err)
+/* Once all have answered. */
+static void array_renew_end (struct array_renew *renew)
 {
-    struct array_renew *renew = arg;
-    int rc = 0;
-    for (uint32_t i = 0; i < count && rc == 0; i++) {
-        struct gridjob *job = job_live (renew->metad, row[i].number);
-        if (job && !job_ended (job) && renew->delegation->len) {
-            rc = element_renewed (job, renew->delegation, renew->whole, err);
-            renew->count++;
-        }
-    }
-    return rc;
-}
-
-static void array_renew_done (void *arg, int rc, const struct err *why)
-{
-    struct array_renew *renew = arg;
     struct metad *metad = renew->metad;
-    struct err err = *why;
-    const struct gridjob *first = rc ? NULL : job_get (metad, renew->first, &err);
+    if (--renew->left)
+        return;
+    bool all = !renew->why.code || (renew->why.code == ERR_CONFLICT && renew->count);
+    const struct gridjob *first = all ? job_get (metad, renew->first, &renew->why) : NULL;
     if (!first) {
-        rpccall_fail (renew->call, &err);
+        rpccall_fail (renew->call, &renew->why);
         free (renew);
         return;
     }
@@ -340,8 +331,59 @@ static void array_renew_done (void *arg, int rc, const struct err *why)
                    (unsigned long long)renew->array, renew->count);
         tell_soon (metad, 0);
     }
-    renewed (renew->call, first, renew->count);
+    renewed (renew->call, first, renew->count, renew->until);
     free (renew);
+}
+
+static void array_renew_answered (void *arg, const struct rpc_result *result)
+{
+    struct array_renew *renew = arg;
+    const Nui__Meta__V1__RenewReply *reply = (const Nui__Meta__V1__RenewReply *)result->reply;
+    if (result->status == RPC_OK) {
+        renew->until = reply->until_us;
+        renew->count++;
+    } else {
+        err_set (&renew->why, rpc_err_of_status (result->status), "%.300s", result->message);
+    }
+    array_renew_end (renew);
+}
+
+/* By who leads it. */
+static void array_renew_there (struct array_renew *renew, struct gridjob *job)
+{
+    PeerRequest request = NUI__META__V1__PEER_REQUEST__INIT;
+    request.delegation = *renew->delegation;
+    renew->left++;
+    forward_send (job, "Renew", &request, array_renew_answered, renew);
+}
+
+static int array_renew_some (void *arg, const struct element_row *row, uint32_t count,
+                             struct err *err)
+{
+    struct array_renew *renew = arg;
+    int rc = 0;
+    for (uint32_t i = 0; i < count && rc == 0; i++) {
+        struct gridjob *job = renew->delegation->len ? array_job (renew->metad, &row[i]) : NULL;
+        if (!job || job_ended (job))
+            continue;
+        rc = job_led_here (job, err);
+        if (rc == ERR_CONFLICT) {
+            array_renew_there (renew, job);
+            rc = 0;
+        } else if (rc == 0) {
+            rc = element_renewed (job, renew->delegation, renew->whole, err);
+            renew->count += rc == 0;
+        }
+    }
+    return rc;
+}
+
+static void array_renew_done (void *arg, int rc, const struct err *why)
+{
+    struct array_renew *renew = arg;
+    if (rc)
+        renew->why = *why;
+    array_renew_end (renew);
 }
 
 static void array_renew (struct metad *metad, struct rpccall *call, const struct element_id *id,
@@ -357,11 +399,13 @@ static void array_renew (struct metad *metad, struct rpccall *call, const struct
         abort ();
     int rc = array_named (metad, id, arena, &row, &count, &err);
     uint32_t live = rc ? 0 : array_live (metad, row, count);
-    struct gridjob *first = live ? job_live (metad, row[0].number) : NULL;
-    if (rc == 0 && !first)
+    struct gridjob *first = live ? job_get (metad, row[0].number, &err) : NULL;
+    if (rc == 0 && !live)
         rc = err_set (&err, ERR_CONFLICT, "all of it has ended");
+    if (rc == 0 && !first)
+        rc = err.code;
     *renew = (struct array_renew){
-        .metad = metad, .call = call, .array = id->number, .delegation = delegation};
+        .metad = metad, .call = call, .array = id->number, .left = 1, .delegation = delegation};
     if (rc == 0) {
         renew->first = first->number;
         renew->count = delegation->len ? 0 : live;

@@ -320,11 +320,31 @@ class Group(GridCase):
         ran = self.job_dir() / "many"
 
         def let_go():
-            """Those that it has taken over; again for the rest."""
-            self.grid.nui("alice-meta2", "releasehold", "-u", ident)
-            return ran.exists() and sorted(map(int, ran.read_text().split())) == list(range(1, 31))
-        wait_for("all to have run", let_go, 120, self.grid.layout.log, 1)
+            """Who has not taken over all of them does not say that all are let go."""
+            done = self.grid.nui("alice-meta2", "releasehold", "-u", ident)
+            return done.returncode == 0 or "none of them waits any more" in done.stderr
+        wait_for("all to be let go", let_go, 120, self.grid.layout.log)
+        wait_for("all to have run", lambda: ran.exists() and sorted(map(int, ran.read_text().split())) == list(range(1, 31)),
+                 120, self.grid.layout.log)
         self.grid.daemons["meta"].start()
+
+    def test_an_array_asked_at_another_member(self):
+        """All of it is renewed, let go and cancelled there, also what that member does not lead; and not just what it does."""
+        ident = self.nui("alice", "submit", "-A", "phys", "-t", "5:00", "--site", "alpha", "--hold", "--array", "1-30",
+                         self.gated_script("array")).stdout.split()[0]
+        number = int(re.match(r"grid\.(\d+)", ident)[1])
+        for peer in PEERS:
+            wait_for(f"{peer} to have all", lambda peer=peer: self.on_disk(
+                "SELECT count(*) FROM job WHERE array_of = ?", number, meta=peer)[0][0] == 30, 60, self.grid.layout.log)
+        wait_for("all to be at their site", lambda: self.on_disk(
+            "SELECT count(*) FROM job WHERE array_of = ? AND place = 2", number)[0][0] == 30, 60, self.grid.layout.log)
+        self.assertIn("30 jobs may go on until", self.nui("alice-meta2", "renew", ident, "--for", "30:00:00:00").stdout)
+        self.assertIn("30 jobs released", self.nui("alice-meta3", "jobrelease", ident).stdout)
+        self.nui("bob-meta2", "cancel", ident, code=5)
+        self.assertIn("30 jobs cancelled", self.nui("alice-meta2", "cancel", ident).stdout)
+        wait_for("all to be over", lambda: self.on_disk("SELECT count(*) FROM job WHERE array_of = ? AND ended AND cancel_wanted",
+                                                        number, meta="meta3")[0][0] == 30, 90, self.grid.layout.log)
+        self.open_gate("array")
 
     def renumbered(self, number, ident):
         """Beta's job of this number is that of another grid job from now on, as after a restore."""

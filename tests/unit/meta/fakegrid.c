@@ -395,6 +395,7 @@ Nui__Common__V1__Envelope *fake_envelope (struct fakegrid *grid, struct tlsid *s
     job.name = (char *)(spec->name ? spec->name : "test");
     job.account = (char *)"proj";
     job.deadline_us = spec->deadline_us;
+    job.held = spec->held;
     job.cost_max_micro = spec->cost_max_micro;
     Nui__Common__V1__Dependency depend = NUI__COMMON__V1__DEPENDENCY__INIT, *depends[] = {&depend};
     depend.kind = (char *)"afterany";

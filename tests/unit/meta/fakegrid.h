@@ -99,6 +99,7 @@ struct fakesite {
     const char *machine;  /* and this machine, at which the bank's price is threefold; NULL: none */
     credit_micro price_least; /* Query says that it takes a job for no less */
     bool unfunded;            /* nobody pays for a job here */
+    bool submit_released;     /* as the last Submit said */
     char cancelled_for[80];   /* as the last Cancel said */
     /* what was seen */
     uint32_t calls_query, calls_prepare, calls_commit, calls_abort, calls_ready, calls_start,
@@ -162,6 +163,7 @@ struct fake_job {
     int64_t cost_max_micro;
     const uint8_t *uuid; /* NULL: a fresh one */
     bool no_script;
+    bool held;
     const char *name;
     const char *after_end_of; /* a job of the grid; NULL: none */
     uint32_t array;  /* an array of so many, of which one may be with a site; 0: no array */

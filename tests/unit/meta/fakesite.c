@@ -469,6 +469,7 @@ static void on_local_submit (void *self, struct rpccall *call, const ProtobufCMe
     if (!before_call (site, call, "Submit", &site->calls_submit))
         return;
     handed_over (site, call, request->envelope, request->component);
+    site->submit_released = request->released;
     if (site->submit_no) {
         site->submit_no--;
         reason.code = (char *)"Full";

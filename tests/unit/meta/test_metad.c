@@ -30,6 +30,29 @@ static void one_site_by_completion_then_price (void **state)
     assert_int_equal (grid->site[1].calls_submit + grid->site[2].calls_submit, 1);
 }
 
+/* A site holds what was signed so; what its owner has let go before any site had it is not held there. */
+static void a_job_that_is_let_go_before_it_has_a_site (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fakesite *site = &grid->site[0];
+    struct fake_job job = {.n = 1, .sites = {"alpha"}, .procs = 1, .walltime_s = 60, .held = true};
+    Nui__Meta__V1__HoldRequest request = NUI__META__V1__HOLD_REQUEST__INIT;
+    struct err err;
+    char id[32];
+    submit_ok (grid, &job, id);
+    fake_until_state (grid, id, COMPLETED);
+    assert_false (site->submit_released);
+    strcpy (site->mute, "Query");
+    submit_ok (grid, &job, id);
+    request.grid_job_id = id;
+    assert_int_equal (call_as (grid->alice, "Hold", &request.base, &err), 0);
+    fake_meta_kill (grid);
+    fake_meta_start (grid);
+    site->mute[0] = '\0';
+    fake_until_state (grid, id, COMPLETED);
+    assert_true (site->submit_released);
+}
+
 /* Each of an array asks the sites once, when the one before it has its place: a large one neither floods them, nor decides by
  * answers that do not know of its own. */
 static void an_array_asks_for_one_at_a_time (void **state)
@@ -872,6 +895,7 @@ int main (int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST (one_site_by_completion_then_price),
+        TEST (a_job_that_is_let_go_before_it_has_a_site),
         TEST (an_array_asks_for_one_at_a_time),
         TEST (a_lost_answer_is_asked_for_again),
         TEST (a_refusal_leads_to_another_site),
