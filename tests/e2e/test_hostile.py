@@ -298,7 +298,8 @@ class Hostile(Beside):
             ("CRL", evil), ("SOCKET", "/tmp/x"), ("LISTEN", "0.0.0.0:1"), ("STATDIR", "/etc"))]
         keys += [keys[0].lower(), " \t" + keys[0], "RESERVATIONDEPTH[0] 1\n" + keys[0], "RESERVATIONDEPTH[0] 1\r" + keys[0],
                  "RESERVATIONDEPTH[0] \\\n1\n" + keys[0], "RESERVATIONDEPTH[0] 1 #\n" + keys[0],
-                 f"NOTIFICATIONPROGRAM=\"{evil}\"", "SERVERMODE SIMULATION\n" + keys[0]]
+                 f"NOTIFICATIONPROGRAM=\"{evil}\"", "SERVERMODE SIMULATION\n" + keys[0],
+                 "RESERVATIONDEPTH[0] 1\nRESERVATIONDEPTH[0] 2"]  # nor what she may change, beside what she says in the log
         before = self.here("alice", "Config", self.admin.ConfigRequest(all=True), self.admin.ConfigReply)
         said = {}
 
