@@ -33,6 +33,8 @@ EXEMPT = {
 }
 EXEMPT |= {f"{kind}CFG.MAX{what}PER{kind}": "refused: of no other kind" for kind in KINDS for what in WHATS}
 EXEMPT |= {f"{kind}CFG.MAX{what}S": "another name of the same without S" for kind in KINDS for what in ("JOB", "NODE", "PROC")}
+EXEMPT |= {f"{kind}CFG.MAXWCLIMITPERJOB": "another name of MAXWCPERJOB" for kind in (*KINDS, "SYS")}
+EXEMPT |= {f"{kind}CFG.JOBFLAGS": "another name of FLAGS" for kind in KINDS}
 EXEMPT_WORDS = {
     "BACKFILLPOLICY": {"ON", "OFF", "BESTTIMEFIT", "LAZY"},  # other names
     "BACKFILLMETRIC": {"PROCESSORS"},

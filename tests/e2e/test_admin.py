@@ -75,7 +75,7 @@ Total Jobs: 3   Active Jobs: 2   Idle Jobs: 0   Blocked Jobs: 1
         self.assertIn("3 jobs of other people are not shown", none)
         self.refused("showq", "-u", self.account, code=3, account=self.other,
                      says="you may see your own jobs only")
-        self.refused("showq", "-r", "-i", code=2, says="one of -r, -i, -b and -a")
+        self.refused("showq", "-r", "-i", code=2, says="one of -r, -i, -b, -c and -a")
         self.assertEqual(len(self.data("showq", "-u", self.other)["active"]), 0)
         # With a certificate: bob is ADMIN2 by his identity, the operator sees everything.
         for who in ("bob", layout.OPERATOR, "alice"):

@@ -72,14 +72,15 @@ static void licences_check (const struct ujob *launched)
            GRID_LICENCES, launched->id);
 }
 
-/* No more of an array run at one time than its user signed. */
+/* No more of an array run at one time than its user signed. In a group whose members lead jobs of one array, each counts
+ * those that it leads (nui-submit(1)). */
 static void limit_check (const struct ujob *launched)
 {
     const struct ujob *first = launched - launched->before;
     uint32_t running = 0;
     for (uint32_t k = 0; k < first->array; k++)
         running += first[k].running > 0;
-    CHECK (!first->limit || running <= first->limit,
+    CHECK (!first->limit || w.shape.group || running <= first->limit,
            "%u of an array run, it may be %u, when %s starts", running, first->limit, launched->id);
 }
 

@@ -14,7 +14,7 @@
 #include "proto/rpc/envelope.h"
 #include "tests/unit/meta/fakegrid.h"
 
-enum { ALL = 10000 };
+enum { ALL = 10000, BUSY_MS = 5000 };
 #define PATIENCE (60 * US_PER_S)
 
 static const uint8_t uuid[16] = "an array's uuid";
@@ -46,7 +46,7 @@ static sqlite3 *disk_open (const struct fakegrid *grid)
     sqlite3 *db = NULL;
     snprintf (path, sizeof path, "%s/meta-state/meta.sqlite", grid->dir);
     assert_int_equal (sqlite3_open (path, &db), SQLITE_OK);
-    sqlite3_busy_timeout (db, 5000);
+    sqlite3_busy_timeout (db, BUSY_MS);
     return db;
 }
 
@@ -109,6 +109,7 @@ static int stop_half_way (struct fakegrid *grid, sqlite3 *db, struct asked *aske
     const duration_us deadline = clock_monotonic_us () + PATIENCE;
     int have = 0;
     submit_begin (grid, asked);
+    sqlite3_busy_timeout (db, 0); /* it would sleep for as long as all of it takes in memory */
     for (;;) {
         assert_true (clock_monotonic_us () < deadline);
         event_base_loop (grid->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
@@ -119,6 +120,7 @@ static int stop_half_way (struct fakegrid *grid, sqlite3 *db, struct asked *aske
             break;
         assert_int_equal (sqlite3_exec (db, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
     }
+    sqlite3_busy_timeout (db, BUSY_MS);
     assert_in_range (have, 1, ALL - 1);
     assert_int_equal (disk_count (db, "SELECT count(*) FROM arriving"), 1);
     return have;
