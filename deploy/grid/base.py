@@ -19,6 +19,12 @@ class Failure(Exception):
 
 
 patience = 1  # times the limits of wait_for: tests, which share a machine, have more
+
+
+def halting(_pid):
+    """Is told of a process before a test stops it (SIGSTOP): tests/e2e/slowness.py then leaves it alone."""
+
+
 asked_before = False  # a condition is asked again that was not true: see polled
 
 
@@ -142,6 +148,8 @@ class Process:
     def send(self, number):
         pid = self.pid()
         if pid is not None:
+            if number == signal.SIGSTOP:
+                halting(pid)
             os.kill(pid, number)
         return pid
 

@@ -48,7 +48,7 @@ class AdminCase(GridCase):
     def here(self, *args, code=0, account=None):
         """The client on the cluster itself, as an account of the operating system (None: root)."""
         done = subprocess.run([*become(account), str(self.grid.programs["nui"]), *map(str, args)], text=True,
-                              capture_output=True, stdin=subprocess.DEVNULL, timeout=60, cwd="/",
+                              capture_output=True, stdin=subprocess.DEVNULL, timeout=600, cwd="/",
                               env={"PATH": os.environ["PATH"], "TZ": "UTC", "HOME": "/nonexistent",
                                    "NUI_CONFIG": str(self.local_config)})
         self.assertTrue(code is None or done.returncode == code,

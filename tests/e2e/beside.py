@@ -118,7 +118,7 @@ class Beside(GridCase):
         with self.forge.channel(site, "user", "bob") as channel:
             queue = channel.unary_stream(f"/{ADMIN}/Queue", request_serializer=lambda m: m.SerializeToString(),
                                          response_deserializer=self.admin.QueueChunk.FromString)
-            self.assertTrue(list(queue(self.admin.QueueRequest(), timeout=60)))
+            self.assertTrue(list(queue(self.admin.QueueRequest(), timeout=600)))
 
     def bobs_job(self, site="alpha"):
         """From its submission to its end."""

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "deploy"))
 sys.dont_write_bytecode = True
 
+import slowness  # noqa: E402
 import watchdog  # noqa: E402
 from watchdog import main  # noqa: E402
 from grid import base, layout  # noqa: E402
@@ -26,8 +27,11 @@ from grid.base import Failure, wait_for  # noqa: E402
 from grid.forge import Forge  # noqa: E402
 from grid.grid import Grid  # noqa: E402
 
-base.patience = 4  # the limits are there against hangs only
+base.patience = 10  # the limits are there against hangs only
 BUILD = Path(os.environ.get("NUI_BUILD", ROOT / "build" / "asan"))
+slow = slowness.begin(BUILD)
+if slow:
+    base.halting = slow.spare
 SAMPLES = ROOT / "deploy" / "samples"
 SANITIZER = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|Assertion .* failed")
 __all__ = ["Failure", "Forge", "GridCase", "ROOT", "SAMPLES", "become", "layout", "main", "wait_for"]

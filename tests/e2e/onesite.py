@@ -130,7 +130,7 @@ class OneSite:
     def nui(self, *args, account=None, config=None, stdin="", env=None, cwd="/"):
         """The client on the cluster itself, as an account of the operating system (None: our own)."""
         return subprocess.run([*become(account), str(self.programs["nui"]), *map(str, args)], text=True,
-                              capture_output=True, input=stdin, timeout=120, cwd=cwd,
+                              capture_output=True, input=stdin, timeout=600, cwd=cwd,
                               env={"PATH": os.environ["PATH"], "TZ": "UTC", "HOME": "/nonexistent",
                                    "NO_COLOR": "1", "NUI_CONFIG": str(config or self.client),
                                    **polled(), **(env or {})})

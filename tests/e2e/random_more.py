@@ -52,7 +52,7 @@ HARMLESS = {"ENABLENEGJOBPRIORITY", "XFMINWCLIMIT", "FSINTERVAL", "FSDEPTH", "FS
 def table():
     """{name: [words]} of every parameter that there is."""
     program = os.path.join(os.environ["NUI_BUILD"], "tests/unit/local_conf/policy_table")
-    done = subprocess.run([program], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([program], capture_output=True, text=True, timeout=600, check=True)
     return {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
 
 

@@ -139,7 +139,7 @@ class Arrays(GridCase):
             self.assertIn("3 jobs may go on", self.nui("alice", "renew", f"{number}[2-4]", "--for", "3:00:00").stdout)
             self.nui("bob", "renew", number, code=5)
             self.open_gate("watched")
-            lines = watch.communicate(timeout=120)[0].split("\n")
+            lines = watch.communicate(timeout=600)[0].split("\n")
             self.assertEqual(watch.returncode, 0)
             self.assertIn("Completed:3", lines[-2])
         finally:

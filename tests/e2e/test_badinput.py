@@ -128,7 +128,7 @@ class BadInput(GridCase):
 
     def daemon(self, name, config, *options):
         return subprocess.run([self.grid.daemons[name].program, "--config", config, *options],
-                              capture_output=True, text=True, timeout=30,
+                              capture_output=True, text=True, timeout=600,
                               cwd=self.grid.layout.work)
 
 

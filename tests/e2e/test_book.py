@@ -100,7 +100,7 @@ class Page:
 
     def check(self):
         self.took(subprocess.run([self.site.programs["nui-local"], "--config", self.site.config,
-                                  "--check"], capture_output=True, text=True, timeout=120))
+                                  "--check"], capture_output=True, text=True, timeout=600))
 
     def ended(self, number, least):
         if self.started is None:

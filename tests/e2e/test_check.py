@@ -23,7 +23,7 @@ class Check(SiteCase):
         site = self.site("checked")
         site.write(text, gridmap=False)
         done = subprocess.run([site.programs["nui-local"], "--config", site.config, "--check"],
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=600)
         return done.returncode, done.stderr, site
 
     def test_good(self):
@@ -69,7 +69,7 @@ class Check(SiteCase):
         self.assertGreaterEqual(len(files), 8)
         for file in files:
             done = subprocess.run([self.site("any").programs["nui-local"], "--config", file.name, "--check"], cwd=folder,
-                                  capture_output=True, text=True, timeout=60)
+                                  capture_output=True, text=True, timeout=600)
             report = file.with_suffix(".report")
             if os.environ.get("NUI_TABLES") == "update":
                 report.write_text(done.stderr + done.stdout)
@@ -95,7 +95,7 @@ class Check(SiteCase):
             copy.write_text(head + "".join(line for line in text.splitlines(True) if not line.upper().startswith("RMCFG")),
                             encoding="latin-1")
             done = subprocess.run([self.site("any").programs["nui-local"], "--config", copy, "--check"], capture_output=True,
-                                  text=True, timeout=60)
+                                  text=True, timeout=600)
             self.assertEqual(done.returncode, 0, f"{file.name}: {done.stderr}")
             tried += 1
         self.assertGreater(tried, 25)
@@ -107,7 +107,7 @@ class Check(SiteCase):
                            ("MAUIFILE TRUE\nCLASSCFG[big] HOSTLIST=gone1", 1)):
             file.write_text(head.split("\n", 1)[1] + line + "\n")
             done = subprocess.run([self.site("any").programs["nui-local"], "--config", file, "--check"], capture_output=True,
-                                  text=True, timeout=60)
+                                  text=True, timeout=600)
             self.assertEqual(done.returncode, code, f"{line}: {done.stderr}")
 
     def simulated(self):
@@ -118,7 +118,7 @@ class Check(SiteCase):
             copy = self.state / "simulated.cfg"
             copy.write_text("MAUIFILE TRUE\n" + file.read_text(encoding="latin-1"), encoding="latin-1")
             done = subprocess.run([self.site("any").programs["nui"], "sim", "-c", copy, "-w", "model:lublin:5", "-N", "8"],
-                                  capture_output=True, text=True, timeout=60)
+                                  capture_output=True, text=True, timeout=600)
             self.assertEqual(done.returncode, 1 if file.stem in ("examples", "sp-ll") else 0, f"{file.name}: {done.stderr}")
         return len(files)
 
@@ -130,7 +130,7 @@ class Check(SiteCase):
         file = self.state / "names.cfg"
         file.write_text("".join(f"{name} x\n" for name in names))
         done = subprocess.run([self.site("names").programs["nui-local"], "--config", file, "--check"], capture_output=True,
-                              text=True, timeout=60)
+                              text=True, timeout=600)
         self.assertEqual([line for line in done.stderr.splitlines() if "neither Maui" in line or "unknown" in line], [])
         pages = set("".join((ROOT / "local" / "man" / page).read_text()
                             for page in ("maui.cfg.5", "nui-local.8")).replace('"', " ").replace(",", " ").replace("[", " ").split())
@@ -146,7 +146,7 @@ class Check(SiteCase):
                             ("FSTARGET=30", None), ("LOGLEVEL[0] 3", None), ("= 3", None), ("FSDEPTH seven", None)):
             file.write_text("RMPOLLINTERVAL 30\n" + line + "\n")
             done = subprocess.run([self.site("limits").programs["nui-local"], "--config", file, "--check"],
-                                  capture_output=True, text=True, timeout=60)
+                                  capture_output=True, text=True, timeout=600)
             self.assertEqual(done.returncode, 1 if fault else 0, f"{line}: {done.stderr}")
             self.assertIn("limits.cfg: line 2: " if line != "LOGLEVEL[0] 3" else "", done.stderr, line)
             self.assertIn(fault or "", done.stderr, line)
@@ -158,7 +158,7 @@ class Check(SiteCase):
         site.config.write_text(text + "FSDEPTH many\nUSERCFG[john] MAXJOB=x MAXPROC=y\nRMCFG[base] TYPE=PBS\n"
                                "ADMIN1 ALL\nFOOBAR 1\n")
         done = subprocess.run([site.programs["nui-local"], "--config", site.config, "--check"], capture_output=True,
-                              text=True, timeout=60)
+                              text=True, timeout=600)
         lines = done.stderr.splitlines()
         for says in ("FSDEPTH: ", "USERCFG[john]: MAXJOB: ", "USERCFG[john]: MAXPROC: ",
                      "RMCFG[base]: TYPE: PBS: there is no adapter", "ADMIN1: ALL stands alone",

@@ -492,6 +492,7 @@ class Choosing(GridCase):
         script = self.tasks_script()
         args = ("submit", "-A", "phys", "-t", 60, "--max-cost", 100, "--name", "unanswered", script)
         meta = self.grid.daemons["meta"].process.pid()
+        base.halting(meta)
         os.kill(meta, signal.SIGSTOP)
         try:
             client = subprocess.Popen([str(self.grid.programs["nui"]), *map(str, args)], stdin=subprocess.DEVNULL,

@@ -23,7 +23,7 @@ LONG = re.compile(r"(?:^|[ \[|(,/])(--[a-z][a-z0-9-]*)", re.M)
 
 def nui(*args):
     done = subprocess.run([str(layout.find_programs(BUILD)["nui"]), *args], capture_output=True, text=True,
-                          timeout=60)
+                          timeout=600)
     assert done.returncode == 0, (args, done.returncode, done.stderr)
     return done.stdout
 
@@ -101,7 +101,7 @@ class Options(unittest.TestCase):
                     with self.subTest(shell=shell, typed=typed):
                         words = ["nui", *typed.split(" ")]
                         command = [shell, "-c", way, script, f"nui {typed}"] if shell == "fish" else [shell, "-c", way, shell, script, *words]
-                        done = subprocess.run(command, capture_output=True, text=True, timeout=60,
+                        done = subprocess.run(command, capture_output=True, text=True, timeout=600,
                                               env={"PATH": f"{home}:/usr/bin:/bin", "HOME": home})
                         got = [line.split("\t")[0] for line in done.stdout.splitlines()]
                         self.assertTrue(set(offered) <= set(got), f"{got} {done.stderr}")

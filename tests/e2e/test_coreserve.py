@@ -24,7 +24,7 @@ class Coreserve(GridCase):
     def here(self, *args):
         """On the cluster itself, as root."""
         done = subprocess.run([str(self.grid.programs["nui"]), *args], text=True, capture_output=True,
-                              stdin=subprocess.DEVNULL, timeout=60, cwd="/",
+                              stdin=subprocess.DEVNULL, timeout=600, cwd="/",
                               env={"PATH": os.environ["PATH"], "TZ": "UTC", "HOME": "/nonexistent",
                                    "NUI_CONFIG": str(self.admin_config)})
         self.assertEqual(done.returncode, 0, f"nui {' '.join(args)}\n{done.stdout}{done.stderr}")

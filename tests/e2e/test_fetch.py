@@ -28,16 +28,16 @@ with grpc.insecure_channel("unix:" + sys.argv[2]) as channel:
     for path in ("../spec", "real/../../spec", "/etc/passwd", "", ".", "real//x", "link", "folder/secret", "alias/x", "pipe",
                  "real", "..", "good\\n", "x" * 2000):
         try:
-            wrong.append((path, b"".join(c.data for c in ask(local.FetchRequest(job_id=sys.argv[3], path=path), timeout=60))))
+            wrong.append((path, b"".join(c.data for c in ask(local.FetchRequest(job_id=sys.argv[3], path=path), timeout=600))))
         except grpc.RpcError as err:
             if err.code() not in refused:
                 wrong.append((path, str(err.code()), err.details()))
-    chunks = list(ask(local.FetchRequest(job_id=sys.argv[3], path="good", offset=2), timeout=60))
+    chunks = list(ask(local.FetchRequest(job_id=sys.argv[3], path="good", offset=2), timeout=600))
     if b"".join(c.data for c in chunks) != b"ne\\n" or chunks[-1].sha256 != hashlib.sha256(b"mine\\n").digest():
         wrong.append(("good", [str(c) for c in chunks]))
     for offset in (-1, 6):
         try:
-            wrong.append((offset, [str(c) for c in ask(local.FetchRequest(job_id=sys.argv[3], path="good", offset=offset), timeout=60)]))
+            wrong.append((offset, [str(c) for c in ask(local.FetchRequest(job_id=sys.argv[3], path="good", offset=offset), timeout=600)]))
         except grpc.RpcError as err:
             if err.code() != grpc.StatusCode.FAILED_PRECONDITION:
                 wrong.append((offset, str(err.code())))
@@ -133,7 +133,7 @@ class Fetch(SharedCase):
         local = self.contract.local
         with grpc.insecure_channel(f"unix:{self.alpha.socket}") as channel:  # as root, who owns no job
             with self.assertRaises(grpc.RpcError) as caught:
-                list(self.stub(channel, "Fetch", local.FetchChunk)(local.FetchRequest(job_id=ident, path="big.dat"), timeout=60))
+                list(self.stub(channel, "Fetch", local.FetchChunk)(local.FetchRequest(job_id=ident, path="big.dat"), timeout=600))
             self.assertEqual(caught.exception.code(), grpc.StatusCode.PERMISSION_DENIED)
         self.alpha.process.kill()
         (place / "big.dat.part").write_bytes(content[:1000])
@@ -163,7 +163,7 @@ class Fetch(SharedCase):
             self.refused(self.alpha, "fetch", "-d", place, ident, pattern, account=self.account, code=5, says="no file of that name")
         (self.shared / "ask.py").write_text(ASK)
         done = subprocess.run([*become(self.account), sys.executable, "-B", str(self.shared / "ask.py"), str(self.state / "python"),
-                               str(self.alpha.socket), ident], capture_output=True, text=True, timeout=300)
+                               str(self.alpha.socket), ident], capture_output=True, text=True, timeout=600)
         self.assertEqual((done.stdout, done.returncode), ("[]\n", 0), done.stderr)
         self.finish("links", ident)
 
@@ -175,7 +175,7 @@ class Fetch(SharedCase):
         for command in (["output", ident], ["showq"]):
             with open("/dev/full", "w") as full:
                 done = subprocess.run([*become(self.account), str(self.alpha.programs["nui"]), *command], text=True, stdout=full,
-                                      stderr=subprocess.PIPE, timeout=120,
+                                      stderr=subprocess.PIPE, timeout=600,
                                       env={**os.environ, "NUI_CONFIG": str(self.alpha.client), **polled()})
             self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
             self.assertIn("cannot be written", done.stderr)

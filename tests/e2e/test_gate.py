@@ -51,7 +51,7 @@ class Gate(GridCase):
 
     def ask(self, verb, path, body=None, token="", status=200, headers=None, raw=False):
         """One request; the answer, of which the schema was checked where it is IRI's."""
-        http_ = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        http_ = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         self.addCleanup(http_.close)
         sent = dict(headers or {})
         if token is not None:
@@ -288,7 +288,7 @@ class Gate(GridCase):
         wait_for("the gate to know of it", lambda: self.bob_is_out(token), 60, grid.layout.log)
 
     def bob_is_out(self, token):
-        http_ = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        http_ = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         http_.request("GET", "/api/v1/facility", headers={"Authorization": f"Bearer {token}"})
         reply = http_.getresponse()
         text = reply.read()
@@ -358,7 +358,7 @@ class Gate(GridCase):
 
     def events(self, job, **headers):
         """Events of a job until its end, as (id, state)."""
-        http_ = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        http_ = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         http_.request("GET", f"/api/v1/nui/jobs/{job}/events", headers={"Authorization": f"Bearer {self.all()}", **headers})
         reply = http_.getresponse()
         self.addCleanup(http_.close)
@@ -492,7 +492,7 @@ class Silence(GridCase):
         gate.start()
         token = self.nui("alice", "delegate", "--look").stdout.strip()
         head = {"Authorization": f"Bearer {token}"}
-        http_ = http.client.HTTPSConnection("localhost", port, timeout=30,
+        http_ = http.client.HTTPSConnection("localhost", port, timeout=600,
                                             context=ssl.create_default_context(cafile=grid.layout.ca / "ca.pem"))
         self.addCleanup(http_.close)
         answers = []
@@ -519,7 +519,7 @@ class Silence(GridCase):
         # An open stream does not keep it from ending
         self.write("nap.sh", "#!/bin/sh\nsleep 600\n")
         job = grid.submit("alice", "--time", "900", grid.layout.work / "nap.sh")
-        stream = http.client.HTTPConnection("127.0.0.1", grid.ports["http-gate"], timeout=60)
+        stream = http.client.HTTPConnection("127.0.0.1", grid.ports["http-gate"], timeout=600)
         self.addCleanup(stream.close)
 
         def opened():
@@ -541,7 +541,7 @@ class Silence(GridCase):
         self.write("long.sh", "#!/bin/sh\nsleep 600\n")
         job = grid.submit("alice", "--time", "900", grid.layout.work / "long.sh")
         token = self.nui("alice", "delegate", "--look").stdout.strip()
-        http_ = http.client.HTTPConnection("127.0.0.1", grid.ports["http-gate"], timeout=120)
+        http_ = http.client.HTTPConnection("127.0.0.1", grid.ports["http-gate"], timeout=600)
         self.addCleanup(http_.close)
         http_.request("GET", f"/api/v1/nui/jobs/{job}/events", headers={"Authorization": f"Bearer {token}"})
         reply = http_.getresponse()

@@ -218,7 +218,7 @@ class Ours(Site):
         """Good as it is printed; where there is no Grid Engine, one sentence."""
         program = self.programs["nui-local"]
         env = {**self.rm.environment(), "SGE_BIN": str(real.LIB)}
-        done = subprocess.run([program, "--from-gridengine"], text=True, capture_output=True, env=env, check=False, timeout=60)
+        done = subprocess.run([program, "--from-gridengine"], text=True, capture_output=True, env=env, check=False, timeout=600)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         for line in ("SERVERMODE      TEST", "CLASSCFG[batch]", "#   pe_list mpi"):
             self.assertIn(line, done.stdout.splitlines())
@@ -226,7 +226,7 @@ class Ours(Site):
         test.write(done.stdout)
         checked = subprocess.run([program, "--check", "--config", test.config], text=True, capture_output=True, check=False)
         self.assertEqual(checked.returncode, 0, checked.stderr)
-        lost = subprocess.run([program, "--from-gridengine"], text=True, capture_output=True, check=False, timeout=60,
+        lost = subprocess.run([program, "--from-gridengine"], text=True, capture_output=True, check=False, timeout=600,
                               env={**env, "SGE_ROOT": "/nonexistent"})
         self.assertEqual((lost.returncode, lost.stdout), (1, ""))
         self.assertRegex(lost.stderr, r"^nui-local: Grid Engine cannot be read: .*/nonexistent.*\n$")

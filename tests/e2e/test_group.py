@@ -179,7 +179,7 @@ class Group(GridCase):
     def phase(self, meta, ident):
         """Of the co-allocation, as that member has it on disk; None: it has not heard of it."""
         path = self.grid.layout.state / meta / "meta.sqlite"
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=20) as db:
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=600) as db:
             row = db.execute("SELECT phase FROM coalloc WHERE job = ? AND role = 0", (int(ident.split(".")[1]),)).fetchone()
         return row and row[0]
 
@@ -276,7 +276,7 @@ class Group(GridCase):
 
     def on_disk(self, query, *values, meta="meta"):
         """What it has there."""
-        with sqlite3.connect(f"file:{self.grid.layout.state}/{meta}/meta.sqlite?mode=ro", uri=True, timeout=20) as db:
+        with sqlite3.connect(f"file:{self.grid.layout.state}/{meta}/meta.sqlite?mode=ro", uri=True, timeout=600) as db:
             return db.execute(query, values).fetchall()
 
     def test_an_end_that_one_alone_has(self):
@@ -350,7 +350,7 @@ class Group(GridCase):
         """Beta's job of this number is that of another grid job from now on, as after a restore."""
         beta = self.grid.daemons["beta"]
         beta.stop()
-        with contextlib.closing(sqlite3.connect(f"{self.grid.layout.state}/beta/local.db", timeout=20)) as db, db:
+        with contextlib.closing(sqlite3.connect(f"{self.grid.layout.state}/beta/local.db", timeout=600)) as db, db:
             self.assertEqual(db.execute("UPDATE job SET grid_job_id = ? WHERE number = ?", (ident, number)).rowcount, 1)
         beta.start()
 

@@ -27,7 +27,7 @@ import sys, grpc
 with grpc.insecure_channel("unix:" + sys.argv[1]) as channel:
     stub = channel.unary_unary(sys.argv[2], request_serializer=lambda b: b, response_deserializer=lambda b: b)
     try:
-        stub(sys.stdin.buffer.read(), timeout=60)
+        stub(sys.stdin.buffer.read(), timeout=600)
         print("taken")
     except grpc.RpcError as error:
         print(error.code().name + ": " + error.details())
@@ -86,7 +86,7 @@ class Hostile(Beside):
                     one = opened.enter_context(socket.create_connection(("127.0.0.1", port), 10))
                     one.sendall(b"GET /metrics HTTP/1.1\r\nHost:" if n % 2 else b"")
                 yield
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=45) as page:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=600) as page:
                     self.assertIn(b"nui_", page.read())
         self.beside(attack)
 
@@ -216,7 +216,7 @@ class Hostile(Beside):
             stub = channel.unary_unary("/nui.meta.v1.Meta/Report", request_serializer=lambda b: b,
                                        response_deserializer=meta.ReportReply.FromString)
             good = meta.SiteReport(site="gamma", server="x", features=["cafX"]).SerializeToString()
-            self.assertEqual(stub(good.replace(b"cafX", b"caf\xc3"), timeout=20).metascheduler, "meta")
+            self.assertEqual(stub(good.replace(b"cafX", b"caf\xc3"), timeout=600).metascheduler, "meta")
         self.assertIn("text_mended", self.grid.daemons["meta"].log.read_text())
 
     def grid_job(self, user, body):
@@ -327,7 +327,7 @@ class Hostile(Beside):
         self.grid.layout.run.chmod(0o711)
         done = subprocess.run(["setpriv", "--reuid", account, "--regid", str(pwd.getpwnam(account).pw_gid), "--clear-groups",
                                sys.executable, "-c", AS_ACCOUNT, self.grid.layout.run / "alpha.sock", f"/{ADMIN}/{method}"],
-                              input=request.SerializeToString(), capture_output=True, timeout=120, cwd="/")
+                              input=request.SerializeToString(), capture_output=True, timeout=600, cwd="/")
         return done.stdout.decode().strip() or done.stderr.decode()
 
     def test_a_signed_job_is_no_bearer_cheque(self):
@@ -379,7 +379,7 @@ class Hostile(Beside):
                 stub = channel.unary_stream("/nui.local.v1.Local/Output", request_serializer=lambda m: m.SerializeToString(),
                                             response_deserializer=bytes)
                 try:
-                    codes.append(str(list(stub(local.OutputRequest(job_id=ident), timeout=60))))
+                    codes.append(str(list(stub(local.OutputRequest(job_id=ident), timeout=600))))
                 except grpc.RpcError as error:
                     codes.append(error.code().name)
             return tuple(codes)
@@ -410,7 +410,7 @@ class Hostile(Beside):
                                                request_serializer=lambda m: m.SerializeToString(),
                                                response_deserializer=bytes)
                     try:
-                        words.add(f"{method}: {stub(request, timeout=60)}")
+                        words.add(f"{method}: {stub(request, timeout=600)}")
                     except grpc.RpcError as error:
                         words.add(f"{error.code().name}: {error.details()}")
             return tuple(words)

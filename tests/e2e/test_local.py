@@ -293,7 +293,7 @@ class Alone(SharedCase):
             submit = channel.unary_unary("/nui.local.v1.Admin/SubmitJob",
                                          request_serializer=lambda m: m.SerializeToString(),
                                          response_deserializer=admin_pb2.SubmitJobReply.FromString)
-            ids = {submit(request, timeout=30).job_id for _ in range(3)}
+            ids = {submit(request, timeout=600).job_id for _ in range(3)}
         self.assertEqual(len(ids), 1)
         self.assertEqual([j["job_id"] for j in self.data(sim, "showq")["idle"]], list(ids))
 
@@ -309,7 +309,7 @@ class ByItself(SiteCase):
         site.write_alone(self.POLICY + f"JOBDIR {self.state}/jobs\n")
         account, other = layout.account_of("alice"), layout.account_of("bob")
         checked = subprocess.run([site.programs["nui-local"], "--config", site.config, "--check"], capture_output=True,
-                                 text=True, timeout=60)
+                                 text=True, timeout=600)
         self.assertEqual((checked.returncode, checked.stdout.strip()), (0, f"nui-local: {site.config} is good"), checked.stderr)
         site.start()
         self.assertTrue(site.logged(" ready ", "self=nui://local/site/local", "port=0"))
@@ -340,7 +340,7 @@ class ByItself(SiteCase):
             site.write_alone(self.POLICY + line + "\n")
             for options in (["--check"], []):
                 done = subprocess.run([site.programs["nui-local"], "--config", site.config, *options], capture_output=True,
-                                      text=True, timeout=60)
+                                      text=True, timeout=600)
                 self.assertEqual(done.returncode, 1, line)
                 self.assertIn(says, done.stderr, line)
 

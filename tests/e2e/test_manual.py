@@ -81,7 +81,7 @@ SIMAUTOSHUTDOWN FALSE
 SIMSTOPITERATION 0
 """)
         done = subprocess.run([site.programs["nui-local"], "--config", site.config, "--check"],
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=600)
         self.assertEqual(done.returncode, 0, done.stderr)
         # settled elsewhere, or without nodes in the chapter's own example
         told = [line for line in done.stderr.splitlines() if "has no effect" in line

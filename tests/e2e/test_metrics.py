@@ -62,7 +62,7 @@ class Metrics(GridCase):
     def api(self, path, **query):
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(query)}",
-                                        timeout=20) as answer:
+                                        timeout=600) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{path} {query}: {error.read().decode()}") from None
@@ -93,7 +93,7 @@ class Metrics(GridCase):
 
     def page(self, name, accept, port=None):
         request = urllib.request.Request(f"http://127.0.0.1:{port or self.plain_port(name)}/metrics", headers={"Accept": accept})
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=600) as answer:
             return answer.headers["Content-Type"], answer.read().decode()
 
     def test_1_pages(self):

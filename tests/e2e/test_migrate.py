@@ -69,7 +69,7 @@ class HeadNode(SiteCase):
         self.work = self.state / self._testMethodName
         (self.work / "bin").mkdir(parents=True, mode=0o711)
         nui = self.programs["nui"]
-        links = subprocess.run([nui, "completion", "links"], capture_output=True, text=True, timeout=60).stdout.split()
+        links = subprocess.run([nui, "completion", "links"], capture_output=True, text=True, timeout=600).stdout.split()
         for name, target in [("nui", nui), ("nui-local", self.programs["nui-local"]), *((n, nui) for n in links)]:
             (self.work / "bin" / name).symlink_to(target)
         (self.work / "nui.cfg").write_text(f"SITECFG[local] SOCKET={self.work}/sock\n")
@@ -99,7 +99,7 @@ class HeadNode(SiteCase):
 
     def say(self, line, account=None):
         return subprocess.run([*become(account), "/bin/sh", "-c", line], cwd=self.work, env=self.env(), capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL, timeout=60)
+                              stdin=subprocess.DEVNULL, timeout=600)
 
 
 @unittest.skipIf(os.geteuid() != 0, "needs to be root: a user's job runs as that user")
@@ -175,7 +175,7 @@ class Joins(GridCase):
         program = self.grid.programs["nui-local"] if words[0] == "nui-local" else self.grid.programs["nui"]
         return subprocess.run([*become(account), program, *(words[1:] if words[0] == "nui-local" else words)], cwd=self.place, text=True,
                               env={**os.environ, "NUI_CONFIG": str(self.place / "nui.cfg"), "TZ": "UTC"},
-                              capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
+                              capture_output=True, stdin=subprocess.DEVNULL, timeout=600)
 
     def test_a_site_joins(self):
         lay, meta = self.grid.layout, self.grid.daemons["meta"]
@@ -201,7 +201,7 @@ class Joins(GridCase):
             # the grid's side
             port = free_ports(1)[0]
             done = subprocess.run([self.grid.programs["nui-ca"], "issue", lay.ca, "site", "delta", "--out", self.place / "delta"],
-                                  capture_output=True, text=True, timeout=60)
+                                  capture_output=True, text=True, timeout=600)
             self.assertEqual(done.returncode, 0, done.stderr)
             with lay.config("meta").open("a") as more:
                 more.write(f"SITECFG[delta] SERVER=127.0.0.1:{port}\n")

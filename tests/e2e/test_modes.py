@@ -215,11 +215,11 @@ class Modes(SiteCase):
         production.stop()
         broken = self.made("broken", "TEST", "PRODUCTION /nonexistent\n")
         done = subprocess.run([broken.programs["nui-local"], "--config", broken.config], capture_output=True,
-                              text=True, timeout=60)
+                              text=True, timeout=600)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("PRODUCTION: /nonexistent/local.db", done.stderr + broken.log.read_text())
         done = subprocess.run([broken.programs["nui-local"], "--config", broken.config, "--check", "--mode",
-                               "NORMAL"], capture_output=True, text=True, timeout=60)
+                               "NORMAL"], capture_output=True, text=True, timeout=600)
         self.assertEqual((done.returncode, "PRODUCTION is for mode TEST" in done.stderr), (1, True), done.stderr)
 
     def start_with(self, site, stdin):

@@ -40,7 +40,7 @@ class Small:
         return f'RMCFG[small] TYPE=NATIVE ADAPTER={self.program} ENV="SMALLRM={self.place}" POLL=1 PATIENCE={patience}\n'
 
     def call(self, *args):
-        done = subprocess.run([sys.executable, "-B", self.program, *map(str, args)], text=True, capture_output=True, timeout=60,
+        done = subprocess.run([sys.executable, "-B", self.program, *map(str, args)], text=True, capture_output=True, timeout=600,
                               env={"PATH": os.environ["PATH"], "SMALLRM": str(self.place)})
         if done.returncode:
             raise AssertionError(f"{args}: {done.stdout}{done.stderr}")

@@ -209,7 +209,7 @@ echo "$1|$2|$3|$NUI_SITE|$NUI_USER" >> {place}/hook.heard
     def refused_start(self):
         """What it says instead of starting."""
         done = subprocess.run([str(self.grid.programs["nui-local"]), "--config",
-                               str(self.grid.layout.config("alpha"))], text=True, capture_output=True, timeout=60)
+                               str(self.grid.layout.config("alpha"))], text=True, capture_output=True, timeout=600)
         self.assertNotEqual(done.returncode, 0)
         return done.stdout + done.stderr
 

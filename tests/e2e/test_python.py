@@ -57,7 +57,7 @@ class Package(Installed):
         before = grid.balance("phys")[0]
         job = grid.submit(self.job("echo \"$1 $GREETING\"; echo kept > result.txt; echo bad >&2; exit 3", args=["it's"], name="py",
                                    env={"GREETING": "kia ora"}, tasks=2, sites=["beta"]))
-        status = grid.wait(job, timeout=120)
+        status = grid.wait(job, timeout=600)
         self.assertEqual(("failed", "py", "phys", "beta", 3),
                          (status.state, status.name, status.account, status.components[0].site, status.components[0].exit_code))
         self.assertLess(status.submitted, status.end)
@@ -83,7 +83,7 @@ class Package(Installed):
         best = self.client.estimate(pair)[0]
         self.assertEqual((["alpha", "beta"], True, Decimal(60), "phys"), (best.sites, best.feasible, best.price, best.account))
         job = self.client.submit(pair)
-        status = self.client.wait(job, timeout=120)
+        status = self.client.wait(job, timeout=600)
         self.assertEqual("completed", status.state, status)
         self.assertEqual({"left": "alpha", "right": "beta"}, {c.name: c.site for c in status.components})
         self.assertEqual(b"right\n", self.client.output(job, component="right"))
@@ -93,7 +93,7 @@ class Package(Installed):
         self.assertEqual((3, "60500000", ["phys"]), tuple(grid.whoami()[k] for k in ("jobs_max", "cost_max_micro", "accounts")))
         first = grid.submit(self.job(key="a"))
         self.assertEqual(first, grid.submit(self.job(key="a")))
-        self.assertEqual("completed", grid.wait(first, timeout=120).state)
+        self.assertEqual("completed", grid.wait(first, timeout=600).state)
         with self.assertRaises(self.nui_.Denied):
             grid.submit(self.job(max_cost="60.6"))
         with self.assertRaises(self.nui_.Denied):
@@ -137,10 +137,10 @@ class Package(Installed):
         self.client.hold(held)
         self.assertIn("Hold", wait_for("the hold", lambda: "Hold" in self.client.status(held).reason and self.client.status(held).reason, 60))
         self.assertTrue(self.client.cancel(held))
-        self.assertEqual("cancelled", self.client.wait(held, timeout=60).state)
+        self.assertEqual("cancelled", self.client.wait(held, timeout=600).state)
 
         async def look():
-            return [status.state async for status in self.client.events(one, timeout=120)]
+            return [status.state async for status in self.client.events(one, timeout=600)]
 
         async def both():
             states = asyncio.create_task(look())
@@ -152,7 +152,7 @@ class Package(Installed):
     def test_a_gate_that_dies(self):
         place, script = self.job_dir(), self.gated_script("dies")
         job = self.client.submit(self.job(script.read_text().split("\n", 1)[1]))
-        states = self.client.watch(job, timeout=120)
+        states = self.client.watch(job, timeout=600)
         next(states)
         self.grid.daemons["gate"].kill()
         self.grid.daemons["gate"].start()
@@ -183,14 +183,14 @@ class Group(Installed):
         place, script = self.job_dir(), self.gated_script("group")
         job = self.client.submit(self.job(script.read_text().split("\n", 1)[1], max_cost=100))
         wait_for("the job to begin", lambda: self.began("group"), 60, self.grid.layout.log)
-        states = self.client.watch(job, timeout=120)
+        states = self.client.watch(job, timeout=600)
         self.assertIn(next(states).state, ("queued", "running"))
         self.grid.daemons["meta"].kill()
         self.assertEqual(job, self.client.status(job).id)  # by another, at once
         (place / "group.gate").touch()
         self.assertEqual("completed", list(states)[-1].state)
         again = self.client.submit(self.job(max_cost=100))
-        self.assertEqual("completed", self.client.wait(again, timeout=120).state)
+        self.assertEqual("completed", self.client.wait(again, timeout=600).state)
 
 
 if __name__ == "__main__":

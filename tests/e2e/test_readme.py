@@ -45,7 +45,7 @@ class OneCluster(unittest.TestCase):
                                      env={**{k: v for k, v in os.environ.items() if "SAN_OPTIONS" in k or k in ("TZ", "LC_ALL")},
                                           "HOME": home, "PATH": "/usr/local/bin:/usr/bin:/bin"})
             try:
-                said, _ = shell.communicate(typed + "echo '@end'\nkill %1\nwait\n", timeout=120)
+                said, _ = shell.communicate(typed + "echo '@end'\nkill %1\nwait\n", timeout=600)
             finally:
                 try:
                     os.killpg(shell.pid, signal.SIGKILL)

@@ -88,7 +88,7 @@ class Runner(GridCase):
             self.open_gate("many")
             self.wait_state(ident, ("Completed",))
             for n, follower in enumerate(followers):
-                said = follower.communicate(timeout=60)[0]
+                said = follower.communicate(timeout=600)[0]
                 if n != 2:
                     self.assertEqual(said, "main passed the gate\n" if n % 2 == 0 else "")
         finally:

@@ -344,7 +344,7 @@ class Security(GridCase):
             state.mkdir()
             done = subprocess.run([self.grid.daemons[name].program, "--config",
                                    where.config(f"not-{name}")], capture_output=True, text=True,
-                                  timeout=30)
+                                  timeout=600)
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn("nui://demo/user/alice", done.stderr)
             self.assertFalse((state / "port").exists())

@@ -81,7 +81,7 @@ class Select(GridCase):
             os.write(lead, answer)
             try:
                 return subprocess.run([self.grid.programs["nui"], "cancel", "--name", "many"], stdin=end, stderr=end,
-                                      stdout=subprocess.PIPE, text=True, timeout=60,
+                                      stdout=subprocess.PIPE, text=True, timeout=600,
                                       env=self.grid.environment("alice"))
             finally:
                 os.close(end)

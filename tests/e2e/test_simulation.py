@@ -344,7 +344,7 @@ Total Jobs: 5   Active Jobs: 3   Idle Jobs: 2   Blocked Jobs: 0
 
     def run_check(self, site, *options):
         return subprocess.run([site.programs["nui-local"], "--config", site.config, "--check", *options],
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=600)
 
     def test_who_may(self):
         site = self.demo("who", f"ADMIN3 {layout.account_of('alice')}\n")

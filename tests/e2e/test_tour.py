@@ -84,7 +84,7 @@ class Steps(GridCase):
         for name in ("nui-bank", "nui-meta", "nui-local", "nui-gate"):
             done = subprocess.run([self.grid.programs[name], "--config",
                                    SAMPLES / f"{name}.cfg", "--check"], capture_output=True,
-                                  text=True, timeout=30)
+                                  text=True, timeout=600)
             self.assertEqual(done.returncode, 0, done.stderr)
         done = self.grid.nui("alice", "--config", SAMPLES / "nui.cfg", "whoami")
         self.assertRegex(done.stderr, r"samples/ca\.pem")  # all that is missing are its files
