@@ -33,7 +33,7 @@ function(nui_test name)
     target_link_libraries(${name} PRIVATE nui_flags ${A_LIBS} cmocka)
     add_test(NAME ${name} COMMAND ${name})
     if(NOT A_TIMEOUT)
-        set(A_TIMEOUT 600) # against hangs only; a loaded machine may take its time
+        set(A_TIMEOUT 1800) # against hangs only; a loaded machine may take its time
     endif()
     set_tests_properties(${name} PROPERTIES TIMEOUT ${A_TIMEOUT})
     nui_quick(${name})
