@@ -71,8 +71,8 @@ struct native_job {
     bool cancel;    /* it is to end */
     bool cancelled; /* … and has been told so */
     bool requeue;
-    enum native_hold_wish hold;
-    enum native_suspend_wish suspend;
+    enum native_hold_wish hold, hold_said; /* … and what the last call said of it */
+    enum native_suspend_wish suspend, suspend_said;
     bool busy; /* a call is under way */
     bool settling, soon;
     bool gone;            /* not in the list any more */

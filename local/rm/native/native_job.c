@@ -429,7 +429,8 @@ static void on_suspended (struct native *native, struct native_job *job,
         try_again (job);
         return;
     }
-    job->suspend = NATIVE_AS_IT_IS;
+    if (job->suspend == job->suspend_said) /* else another was wished meanwhile */
+        job->suspend = NATIVE_AS_IT_IS;
     native_look (native);
 }
 
@@ -441,7 +442,8 @@ static void on_held (struct native *native, struct native_job *job, const struct
         try_again (job);
         return;
     }
-    job->hold = NATIVE_HOLD_NONE;
+    if (job->hold == job->hold_said)
+        job->hold = NATIVE_HOLD_NONE;
     native_look (native);
 }
 
@@ -452,6 +454,7 @@ static void hold_call (struct native_job *job)
                                                         : "hold";
     const char *const words[] = {
         "-j", job->rm_id, job->hold == NATIVE_HOLD_RELEASE ? "--clear" : "--set", attr, NULL};
+    job->hold_said = job->hold;
     native_call (job->owner, RM_CALL_JOBMODIFY, job, NULL, words, on_held);
 }
 
@@ -502,10 +505,13 @@ static bool wish_call (struct native_job *job)
     if (job->suspend != NATIVE_AS_IT_IS && runs) {
         bool on = job->suspend == NATIVE_TO_SUSPEND;
         if (on != (job->state == NATIVE_SUSPENDED)) {
+            job->suspend_said = job->suspend;
             job_call (job, on ? RM_CALL_JOBSUSPEND : RM_CALL_JOBRESUME, NULL, NULL, on_suspended);
             return true;
         }
-        job->suspend = NATIVE_AS_IT_IS;
+        if (job->counted >=
+            job->written) /* else the next look tells what the last call has made of it */
+            job->suspend = NATIVE_AS_IT_IS;
     }
     if (job->hold != NATIVE_HOLD_NONE && job->phase == NATIVE_SETTLED &&
         job->state == NATIVE_PENDING) {

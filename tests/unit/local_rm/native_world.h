@@ -53,7 +53,7 @@ bool native_world_fresh (struct native_world *w);
 
 #define UNTIL(w, condition)                                                                        \
     do {                                                                                           \
-        duration_us until_ = clock_monotonic_us () + 60 * US_PER_S;                                \
+        duration_us until_ = clock_monotonic_us () + 600 * US_PER_S;                               \
         while (!(condition)) {                                                                     \
             if (clock_monotonic_us () > until_)                                                    \
                 fail_msg ("in vain: %s; %s", #condition, (w)->dir);                                \

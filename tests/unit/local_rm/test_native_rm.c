@@ -182,6 +182,62 @@ static void two_wishes (void **state)
     UNTIL (w, native_world_calls (w, "jobcancel 12\n") >= 1);
 }
 
+/* A while of the loop, in which an answer most likely comes. */
+static void turn (struct native_world *w)
+{
+    for (int i = 0; i < 50; i++) {
+        event_base_loop (w->base, EVLOOP_NONBLOCK);
+        usleep (5000);
+    }
+}
+
+/* A job is let go on, or let off its hold, while the opposite is on its way, or has been heard and is not seen yet. */
+static void taken_back_on_its_way (void **state)
+{
+    struct native_world *w = *state;
+    w->options.patience = 600 * US_PER_S;
+    begin_running (w);
+    long long start = (long long)(w->start / US_PER_S);
+    native_world_put (w, "do.jobsuspend", "until [ -e go ]; do sleep 0.05; done\n");
+    assert_int_equal (w->rm.ops->suspend (w->rm.self, "site.12", 0, true, NULL), 0);
+    UNTIL (w, native_world_calls (w, "jobsuspend 12\n") == 1);
+    assert_int_equal (w->rm.ops->suspend (w->rm.self, "site.12", 0, false, NULL), 0);
+    job_is (w, "Suspended", start, "");
+    native_world_put (w, "go", "%s", "");
+    UNTIL (w, native_world_calls (w, "jobresume 12\n") == 1);
+    job_is (w, "Running", start, "");
+    UNTIL (w, w->suspensions == 2);
+
+    /* No look tells of it before that: whether the first has been answered by then makes no difference. */
+    native_world_clear (w, "go");
+    native_world_clear (w, "do.jobsuspend");
+    native_world_put (w, "do.workloadquery", "until [ -e go ]; do sleep 0.05; done\n");
+    assert_int_equal (w->rm.ops->suspend (w->rm.self, "site.12", 0, true, NULL), 0);
+    UNTIL (w, native_world_calls (w, "jobsuspend 12\n") == 2);
+    turn (w);
+    assert_int_equal (w->rm.ops->suspend (w->rm.self, "site.12", 0, false, NULL), 0);
+    turn (w);
+    job_is (w, "Suspended", start, "");
+    native_world_put (w, "go", "%s", "");
+    UNTIL (w, native_world_calls (w, "jobresume 12\n") == 2);
+}
+
+static void hold_taken_back_on_its_way (void **state)
+{
+    struct native_world *w = *state;
+    w->bind_native = true;
+    w->options.patience = 600 * US_PER_S;
+    native_world_put (w, "jobs", "SC=0 COUNT=1\n" IDLE);
+    native_world_open (w);
+    UNTIL (w, native_world_fresh (w) && w->natives == 1);
+    native_world_put (w, "do.jobmodify", "until [ -e go ]; do sleep 0.05; done\n");
+    assert_int_equal (w->rm.ops->hold (w->rm.self, "site.12", 0, RM_HOLD_USER, true, NULL), 0);
+    UNTIL (w, native_world_calls (w, "jobmodify -j 12 --set hold=user\n") == 1);
+    assert_int_equal (w->rm.ops->hold (w->rm.self, "site.12", 0, RM_HOLD_USER, false, NULL), 0);
+    native_world_put (w, "go", "%s", "");
+    UNTIL (w, native_world_calls (w, "jobmodify -j 12 --clear hold\n") == 1);
+}
+
 /* It runs again since the last look, which did not see it wait. */
 static void requeued_between_looks (void **state)
 {
@@ -637,6 +693,8 @@ int main (void)
         TEST (holds_requeues_cancels),
         TEST (requeued_between_looks),
         TEST (two_wishes),
+        TEST (taken_back_on_its_way),
+        TEST (hold_taken_back_on_its_way),
         TEST (started_by_somebody),
         TEST (not_started),
         TEST (a_job_of_ours),
