@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { SITE_LIMIT_S = 600 }; /* of any wait: against hangs only */
+
 static char certs_dir[64];
 static const char *const accounts[] = {"games", "nobody"};
 
@@ -354,7 +356,7 @@ bool site_listens (struct site *s)
 
 static void wait_port (struct site *s)
 {
-    duration_us until = clock_monotonic_us () + 120 * US_PER_S;
+    duration_us until = clock_monotonic_us () + SITE_LIMIT_S * US_PER_S;
     while (clock_monotonic_us () < until) {
         int status;
         if (site_listens (s))
@@ -367,7 +369,7 @@ static void wait_port (struct site *s)
         event_base_loop (s->base, EVLOOP_NONBLOCK);
         usleep (2000);
     }
-    fail_msg ("nui-local did not come up within 120 s");
+    fail_msg ("nui-local did not come up within %d s", SITE_LIMIT_S);
 }
 
 static void spawn (struct site *s);
@@ -476,10 +478,20 @@ int site_teardown (void **state)
     int bad = 0;
     if (s->pid > 0) {
         int status = 0;
-        kill (s->pid, SIGTERM);
-        for (int i = 0; i < 5000 && waitpid (s->pid, &status, WNOHANG) == 0; i++) {
+        pid_t ended = 0;
+        duration_us until = clock_monotonic_us () + SITE_LIMIT_S * US_PER_S;
+        bool asked = false; /* only when it listens: before, it may not have its handler yet */
+        while (ended == 0 && clock_monotonic_us () < until) {
+            if (!asked && site_listens (s))
+                asked = kill (s->pid, SIGTERM) == 0;
             event_base_loop (s->base, EVLOOP_NONBLOCK);
             usleep (2000);
+            ended = waitpid (s->pid, &status, WNOHANG);
+        }
+        if (ended == 0) {
+            fprintf (stderr, "nui-local did not end within %d s\n", SITE_LIMIT_S);
+            kill (s->pid, SIGKILL);
+            waitpid (s->pid, &status, 0);
         }
         bad = status;
         if (bad)
@@ -534,7 +546,7 @@ static void on_tick (evutil_socket_t fd, short what, void *arg)
 void site_wait (struct site *s, bool (*check) (struct site *s, void *arg), void *arg,
                 const char *what)
 {
-    duration_us until = clock_monotonic_us () + 120 * US_PER_S;
+    duration_us until = clock_monotonic_us () + SITE_LIMIT_S * US_PER_S;
     struct event *tick = event_new (s->base, -1, EV_PERSIST, on_tick, NULL);
     struct timeval often = {0, 5000};
     event_add (tick, &often);
@@ -543,7 +555,7 @@ void site_wait (struct site *s, bool (*check) (struct site *s, void *arg), void 
     event_free (tick);
     if (!check (s, arg)) {
         shell ("tail -40 %s/log >&2", s->dir);
-        fail_msg ("not within 120 s: %s", what);
+        fail_msg ("not within %d s: %s", SITE_LIMIT_S, what);
     }
 }
 
