@@ -216,11 +216,11 @@ void fake_meta_config (struct fakegrid *grid, const char *text)
 void fake_wait (struct fakegrid *grid, const char *what, bool (*cond) (void *arg), void *arg,
                 duration_us timeout)
 {
-    duration_us deadline = clock_monotonic_us () + 4 * timeout;
+    duration_us deadline = clock_monotonic_us () + 20 * timeout;
     while (!cond (arg)) {
         struct timeval tick = {0, 20000};
         if (clock_monotonic_us () >= deadline)
-            fail_msg ("%s: not so within %lld s", what, (long long)(4 * timeout / US_PER_S));
+            fail_msg ("%s: not so within %lld s", what, (long long)(20 * timeout / US_PER_S));
         event_base_loopexit (grid->base, &tick);
         event_base_loop (grid->base, EVLOOP_ONCE);
     }
@@ -477,7 +477,7 @@ static void say_again (struct fakegrid *grid)
 
 void fake_until_state (struct fakegrid *grid, const char *id, Nui__Meta__V1__GridJobState state)
 {
-    duration_us deadline = clock_monotonic_us () + 30 * US_PER_S;
+    duration_us deadline = clock_monotonic_us () + 600 * US_PER_S;
     for (;;) {
         Nui__Meta__V1__JobStatus *status = fake_status (grid, id);
         bool there = status->state == state;
