@@ -55,15 +55,48 @@ uint32_t place_class_column (const struct place *p, const char *class)
     return column_of (p, name);
 }
 
+/* "gpu.a100" is a type of "gpu"; false for what has no type. */
+static bool whole_of (const char *name, char whole[64])
+{
+    size_t len = strcspn (name, ".");
+
+    if (len == 0 || len >= 64 || name[len] == '\0' || name[len + 1] == '\0')
+        return false;
+    memcpy (whole, name, len);
+    whole[len] = '\0';
+    return true;
+}
+
+/* A device of a type is one of the whole, too: who takes two gpu.a100 has taken two gpu, and no other gets them. Where both
+ * are said the larger counts, since the whole has its types in it. */
+void place_gres_whole (const struct place *p, struct resources *r)
+{
+    int64_t typed[RES_MAX] = {0};
+    char whole[64];
+
+    for (uint32_t n = 0; n < strtab_count (p->column) && RES_GRES0 + n < RES_MAX; n++) {
+        const char *name = place_gres_name (p, RES_GRES0 + n);
+        uint32_t column = name && whole_of (name, whole) ? column_of (p, whole) : 0;
+        if (column && column < RES_MAX)
+            typed[column] += r->v[RES_GRES0 + n];
+    }
+    for (uint32_t c = RES_GRES0; c < RES_MAX; c++)
+        if (typed[c] > r->v[c])
+            r->v[c] = typed[c] > INT32_MAX ? INT32_MAX : (int32_t)typed[c];
+}
+
 static int gres_prepare (struct place *p, const struct nodeconf_node *node, struct err *err)
 {
     const char *at = node->gres ? node->gres : "";
-    char name[64];
+    char name[64], whole[64];
     int64_t count;
     int rc;
 
-    while (item_next (&at, name, &count, err, &rc))
+    while (item_next (&at, name, &count, err, &rc)) {
         (void)strtab_intern (p->column, name);
+        if (whole_of (name, whole))
+            (void)strtab_intern (p->column, whole);
+    }
     return rc == 0 ? 0 : err_prefix (err, "NODECFG[%.60s] GRES", node->name);
 }
 
@@ -143,6 +176,7 @@ static int node_gres (const struct place *p, const struct nodeconf_node *node,
 
     while (item_next (&at, name, &count, err, &rc))
         out->configured.v[column_of (p, name)] = count < 0 ? 1 : (int32_t)count;
+    place_gres_whole (p, &out->configured);
     return rc;
 }
 

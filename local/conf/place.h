@@ -58,6 +58,8 @@ int place_hosts (struct place *place, const char *text, uint32_t *id_out, struct
  * neither, false. */
 bool place_gres (const struct place *place, const char *name, uint32_t *column_out,
                  uint32_t *licence_out);
+/* What there is, or what is asked for, of a type (gpu.a100) is there, or asked for, of the whole (gpu) as well. */
+void place_gres_whole (const struct place *place, struct resources *resources);
 /* The column of a class's initiators; 0: they are not counted. */
 uint32_t place_class_column (const struct place *place, const char *class);
 /* The name of a generic resource's column; NULL when it is not one (class initiators, jobs). */

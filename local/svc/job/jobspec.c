@@ -244,6 +244,7 @@ static int req_of (struct svc *svc, struct jobspec *spec, const Nui__Common__V1_
     for (size_t i = 0; i < in->n_gres; i++)
         if (gres_of (svc, spec, in->gres[i], (uint32_t)tasks, out, err) != 0)
             return err_prefix (err, "component %.60s", name);
+    place_gres_whole (&svc->place, &out->task);
     if (svc->settings->policy->node_match == NODEMATCH_EXACTPROC && per_node)
         out->node_procs = per_node * procs;
     for (size_t i = 0; i < in->n_features; i++) {

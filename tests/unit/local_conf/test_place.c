@@ -150,6 +150,48 @@ static void test_taken (void **state)
     leave (&s);
 }
 
+static int32_t configured (struct site *s, uint32_t node, const char *gres)
+{
+    struct node_view view;
+    uint32_t column, licence;
+
+    assert_true (place_gres (&s->place, gres, &column, &licence));
+    assert_int_equal (cluster_node_get (s->cluster, (struct node_id){node}, &view, NULL), 0);
+    return view.spec.configured.v[column];
+}
+
+/* Typed devices count in the whole, whether the file names the whole or not; so do requests. */
+static void test_types (void **state)
+{
+    struct site s = {0};
+    struct resources asked = {{0}};
+    uint32_t whole, typed, licence;
+
+    (void)state;
+    load (&s,
+          "NODECFG[n1] PROCS=8 GRES=gpu:2,gpu.a100:2\n"
+          "NODECFG[n2] PROCS=8 GRES=gpu.a100:1,gpu.h100:3\n"
+          "NODECFG[n3] PROCS=8 GRES=gpu:4,gpu.a100:1\n",
+          NULL);
+    if (s.rc != 0)
+        fail_msg ("%s", s.err.text);
+    assert_int_equal (configured (&s, 0, "gpu"), 2);
+    assert_int_equal (configured (&s, 1, "gpu"), 4);
+    assert_int_equal (configured (&s, 2, "gpu"), 4);
+    assert_int_equal (configured (&s, 1, "gpu.h100"), 3);
+    assert_true (place_gres (&s.place, "gpu", &whole, &licence));
+    assert_true (place_gres (&s.place, "gpu.a100", &typed, &licence));
+    asked.v[typed] = 2;
+    place_gres_whole (&s.place, &asked);
+    assert_int_equal (asked.v[whole], 2);
+    place_gres_whole (&s.place, &asked); /* what names the whole already is not counted again */
+    assert_int_equal (asked.v[whole], 2);
+    asked.v[whole] = 3;
+    place_gres_whole (&s.place, &asked);
+    assert_int_equal (asked.v[whole], 3);
+    leave (&s);
+}
+
 static void test_refused (void **state)
 {
     (void)state;
@@ -282,9 +324,9 @@ static void test_priorityf (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_taken),     cmocka_unit_test (test_refused),
-        cmocka_unit_test (test_left_out),  cmocka_unit_test (test_faults),
-        cmocka_unit_test (test_priorityf),
+        cmocka_unit_test (test_taken),   cmocka_unit_test (test_types),
+        cmocka_unit_test (test_refused), cmocka_unit_test (test_left_out),
+        cmocka_unit_test (test_faults),  cmocka_unit_test (test_priorityf),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
