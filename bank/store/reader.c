@@ -159,7 +159,17 @@ static void give_list (struct read *read, const struct err *err, const PGresult 
     for (uint32_t i = 0; i < count; i++)
         item[i] = (struct reader_item){pgres_text (res, (int)i, 0, read->arena),
                                        pgres_text (res, (int)i, 1, read->arena),
-                                       pgres_text (res, (int)i, 2, read->arena)};
+                                       pgres_text (res, (int)i, 2, read->arena),
+                                       0,
+                                       "",
+                                       "",
+                                       false};
+    for (uint32_t i = 0; i < count && PQnfields (res) > 3; i++) {
+        item[i].number = pgres_i64 (res, (int)i, 3);
+        item[i].parent = pgres_text (res, (int)i, 4, read->arena);
+        item[i].description = pgres_text (res, (int)i, 5, read->arena);
+        item[i].closed = pgres_bool (res, (int)i, 6);
+    }
     read->done.list (read->arg, err, item, count);
 }
 

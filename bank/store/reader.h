@@ -53,6 +53,10 @@ struct reader_statement {
 
 struct reader_item {
     const char *name, *project, *detail;
+    /* Of projects and accounts only. */
+    int64_t number;
+    const char *parent, *description;
+    bool closed;
 };
 
 struct reader_rate {

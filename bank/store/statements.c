@@ -499,7 +499,8 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "(SELECT 'members: ' || string_agg (pe.identity || CASE m.role WHEN 'lead' THEN ' (lead)' "
          "ELSE '' END, "
          " ', ' ORDER BY pe.identity) FROM membership m JOIN person pe ON pe.id = m.person_id "
-         " WHERE m.project_id = p.id AND m.valid_to = 9223372036854775807), frozen_text ('project', p.id)) "
+         " WHERE m.project_id = p.id AND m.valid_to = 9223372036854775807), frozen_text ('project', p.id)), "
+         "p.id, coalesce ((SELECT u.name FROM project u WHERE u.id = p.parent_id), ''), p.description, false "
          "FROM project p WHERE " SEES " ORDER BY p.name"},
     [BANK_STMT_COUNT + RD_USERS] =
         {"rd_users",
@@ -520,7 +521,8 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
                         "x.account_id = a.id), CASE WHEN a.closed_op IS NOT NULL THEN 'closed' END, "
                         "(SELECT 'was ' || string_agg (x.name, ', ' ORDER BY x.op_id) FROM account_name x WHERE "
                         "x.account_id = a.id), frozen_text ('account', a.id), "
-                        "CASE a.class WHEN 'DEBT' THEN 'what the project owes' END) "
+                        "CASE a.class WHEN 'DEBT' THEN 'what the project owes' END), "
+                        "CASE a.class WHEN 'PROJECT' THEN a.id ELSE 0 END, '', '', a.closed_op IS NOT NULL "
                         "FROM account a JOIN project p ON p.id = a.project_id WHERE " SEES
                         " ORDER BY a.name"},
     [BANK_STMT_COUNT + RD_SITES] =

@@ -352,6 +352,10 @@ static void on_list (void *arg, const struct err *err, const struct reader_item 
         out->name = unconst (item[i].name);
         out->project = unconst (item[i].project);
         out->detail = unconst (item[i].detail);
+        out->number = (uint64_t)item[i].number;
+        out->parent = unconst (item[i].parent);
+        out->description = unconst (item[i].description);
+        out->closed = item[i].closed;
         reply.items[i] = out;
     }
     work_reply (work, &reply.base);
