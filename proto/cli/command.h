@@ -48,10 +48,12 @@ struct cli_command {
 #define CLI_USERS "Users, on the grid"
 #define CLI_BANK "Bank"
 #define CLI_CLUSTER "On a cluster, with Maui's names"
+#define CLI_MAM "Bank, with Moab Accounting Manager's names"
 
 /* Tables, each ended by NULL. */
 extern const struct cli_command *const meta_commands[];
 extern const struct cli_command *const bank_commands[];
+extern const struct cli_command *const mam_commands[];
 extern const struct cli_command *const local_commands[];
 extern const struct cli_command *const sim_commands[];
 

@@ -109,8 +109,8 @@ class Options(unittest.TestCase):
                             self.assertEqual({w for w in got if not w.startswith("sta")}, set())
 
     def test_links(self):
-        """Maui's names are links; each of them is a command of the group, and the other way round."""
-        self.assertEqual(set(nui("completion", "links").split()), set(commands("On a cluster")))
+        """Maui's names and Moab's are links; each of them is a command of these groups, and the other way round."""
+        self.assertEqual(set(nui("completion", "links").split()), set(commands(("On a cluster", "Bank, with Moab"))))
 
 
 POLICY = """SIMJOBSUBMISSIONPOLICY NORMAL
