@@ -490,6 +490,15 @@ static bool told (struct native_job *job)
     return true;
 }
 
+/* A start does not overtake the release that it comes from: it would be refused for the hold. */
+static bool hold_is_due (const struct native_job *job)
+{
+    bool starts = job->phase == NATIVE_LATER || job->phase == NATIVE_START;
+    if (job->hold == NATIVE_HOLD_NONE || job->state != NATIVE_PENDING)
+        return false;
+    return job->phase == NATIVE_SETTLED || (starts && job->hold == NATIVE_HOLD_RELEASE);
+}
+
 /* What is wished of it, whatever phase it is in. False: nothing is. */
 static bool wish_call (struct native_job *job)
 {
@@ -513,8 +522,7 @@ static bool wish_call (struct native_job *job)
             job->written) /* else the next look tells what the last call has made of it */
             job->suspend = NATIVE_AS_IT_IS;
     }
-    if (job->hold != NATIVE_HOLD_NONE && job->phase == NATIVE_SETTLED &&
-        job->state == NATIVE_PENDING) {
+    if (hold_is_due (job)) {
         hold_call (job);
         return true;
     }

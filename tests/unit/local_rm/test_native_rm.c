@@ -234,8 +234,17 @@ static void hold_taken_back_on_its_way (void **state)
     assert_int_equal (w->rm.ops->hold (w->rm.self, "site.12", 0, RM_HOLD_USER, true, NULL), 0);
     UNTIL (w, native_world_calls (w, "jobmodify -j 12 --set hold=user\n") == 1);
     assert_int_equal (w->rm.ops->hold (w->rm.self, "site.12", 0, RM_HOLD_USER, false, NULL), 0);
+    /* and the start that this makes possible does not overtake it */
+    struct rm_job spec = native_spec ();
+    native_world_put (w, "do.jobstart",
+                      "grep -q -e '--clear hold' calls && echo in order >> calls\n");
+    assert_int_equal (w->rm.ops->start (w->rm.self, &spec, NULL), 0);
     native_world_put (w, "go", "%s", "");
+    UNTIL (w, native_world_calls (w, "jobstart 12 n1,n1,n2 ann\n") == 1);
     UNTIL (w, native_world_calls (w, "jobmodify -j 12 --clear hold\n") == 1);
+    job_is (w, "Running", now_s (), "");
+    UNTIL (w, w->started == 1);
+    assert_int_equal (native_world_calls (w, "in order\n"), 1);
 }
 
 /* It runs again since the last look, which did not see it wait. */
