@@ -1,27 +1,24 @@
 /* The gate's HTTP listeners, which are libmicrohttpd's on the daemon's loop: a request is read whole, bounded in size, time and
  * rate, its bearer is checked, its route is run; what was answered is sent. Here ends what is HTTP: routes see asks. */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <utlist.h>
 
 #include "meta/gate/gate.h"
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
 #include "proto/hash/sha256.h"
+#include "proto/metrics/httploop.h"
 #include "proto/rpc/connshare.h"
 
 enum { DOOR_SILENT_S = 60, DOOR_MEMORY = 32 * 1024, DOOR_INCREMENT = 1024, ETAG_BYTES = 12 };
 
 struct door {
     struct gate *gate;
-    struct MHD_Daemon *http;
-    struct event *ev_ready, *ev_timer;
+    struct httploop *http;
     char *key, *cert;
 };
 
@@ -31,7 +28,7 @@ void door_resume (struct gate *gate, struct MHD_Connection *connection)
     MHD_resume_connection (connection);
     for (int i = 0; i < 2; i++)
         if (gate->door[i])
-            event_active (gate->door[i]->ev_timer, EV_TIMEOUT, 0);
+            httploop_soon (gate->door[i]->http);
 }
 
 /* ---- the answer */
@@ -375,32 +372,15 @@ static enum MHD_Result door_request (void *arg, struct MHD_Connection *c, const 
 static int door_address (const char *listen, bool tls, struct sockaddr_storage *out,
                          struct err *err)
 {
-    const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
-                                   .ai_socktype = SOCK_STREAM};
-    const char *colon = strrchr (listen, ':');
-    struct addrinfo *ai = NULL;
-    char host[64] = "";
-    int n = colon ? (int)(colon - listen) : 0;
-    bool brackets = n > 2 && listen[0] == '[' && listen[n - 1] == ']';
-    snprintf (host, sizeof host, "%.*s", brackets ? n - 2 : n, listen + brackets);
-    bool ok = colon && colon[1] && strlen (colon) <= 6 && atoi (colon + 1) <= 65535 && *host &&
-              getaddrinfo (host, colon + 1, &hints, &ai) == 0;
-    memset (out, 0, sizeof *out);
-    if (ok)
-        memcpy (out, ai->ai_addr, ai->ai_addrlen);
-    if (ai)
-        freeaddrinfo (ai);
-    if (!ok)
+    if (!httploop_address (listen, out))
         return err_set (err, ERR_INVALID, "%s %s: an address and a port are wanted",
                         tls ? "HTTPS" : "HTTP", listen);
-    bool loopback = out->ss_family == AF_INET
-                        ? ntohl (((struct sockaddr_in *)out)->sin_addr.s_addr) >> 24 == 127
-                        : IN6_IS_ADDR_LOOPBACK (&((struct sockaddr_in6 *)out)->sin6_addr);
-    return tls || loopback ? 0
-                           : err_set (err, ERR_INVALID,
-                                      "HTTP %s: without TLS only this machine itself is served, as "
-                                      "127.0.0.1:8480; others by HTTPS",
-                                      listen);
+    return tls || httploop_address_is_loopback (out)
+               ? 0
+               : err_set (err, ERR_INVALID,
+                          "HTTP %s: without TLS only this machine itself is served, as "
+                          "127.0.0.1:8480; others by HTTPS",
+                          listen);
 }
 
 int door_check (const char *listen, bool tls, struct err *err)
@@ -409,41 +389,21 @@ int door_check (const char *listen, bool tls, struct err *err)
     return door_address (listen, tls, &address, err);
 }
 
-static unsigned connections_of (const struct door *door)
+static struct httploop *door_loop (const struct gate *gate, int i)
 {
-    const union MHD_DaemonInfo *info =
-        door ? MHD_get_daemon_info (door->http, MHD_DAEMON_INFO_CURRENT_CONNECTIONS) : NULL;
-    return info ? info->num_connections : 0;
+    return gate->door[i] ? gate->door[i]->http : NULL;
 }
 
 unsigned door_connections (const struct gate *gate)
 {
-    return connections_of (gate->door[0]) + connections_of (gate->door[1]);
-}
-
-/* Whatever libmicrohttpd has to do now, and when it wants to be called again if nothing comes. */
-static void door_turn (evutil_socket_t fd, short what, void *arg)
-{
-    struct door *door = arg;
-    MHD_UNSIGNED_LONG_LONG ms;
-    (void)fd, (void)what;
-    unsigned before, now = connections_of (door);
-    do { /* at its bound libmicrohttpd begins to accept again only in the run after one that closed something */
-        before = now;
-        MHD_run (door->http);
-        now = connections_of (door);
-    } while (now < before);
-    event_del (door->ev_timer);
-    if (MHD_get_timeout (door->http, &ms) == MHD_YES)
-        event_add (door->ev_timer, &(struct timeval){.tv_sec = (time_t)(ms / 1000),
-                                                     .tv_usec = (suseconds_t)(ms % 1000) * 1000});
+    return httploop_connections (door_loop (gate, 0)) + httploop_connections (door_loop (gate, 1));
 }
 
 void door_turn_all (struct gate *gate)
 {
     for (int i = 0; i < 2; i++)
         if (gate->door[i])
-            door_turn (-1, 0, gate->door[i]);
+            httploop_turn (gate->door[i]->http);
 }
 
 static char *file_text (const char *path, struct err *err)
@@ -497,15 +457,8 @@ struct door *door_open (struct gate *gate, const char *listen, bool tls, struct 
         door_close (door);
         return NULL;
     }
-    door->http = door_start (door, &address, tls);
-    const union MHD_DaemonInfo *info =
-        door->http ? MHD_get_daemon_info (door->http, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
-    if (info) {
-        door->ev_ready =
-            event_new (gate->base, info->epoll_fd, EV_READ | EV_PERSIST, door_turn, door);
-        door->ev_timer = evtimer_new (gate->base, door_turn, door);
-    }
-    if (!door->ev_ready || !door->ev_timer || event_add (door->ev_ready, NULL) != 0) {
+    door->http = httploop_create (gate->base, door_start (door, &address, tls));
+    if (!door->http) {
         err_set (err, ERR_IO, "%s %s: cannot listen there: %s", tls ? "HTTPS" : "HTTP", listen,
                  strerror (errno));
         door_close (door);
@@ -516,21 +469,14 @@ struct door *door_open (struct gate *gate, const char *listen, bool tls, struct 
 
 uint16_t door_port (const struct door *door)
 {
-    const union MHD_DaemonInfo *info =
-        door ? MHD_get_daemon_info (door->http, MHD_DAEMON_INFO_BIND_PORT) : NULL;
-    return info ? info->port : 0;
+    return door ? httploop_port (door->http) : 0;
 }
 
 void door_close (struct door *door)
 {
     if (!door)
         return;
-    if (door->ev_ready)
-        event_free (door->ev_ready);
-    if (door->ev_timer)
-        event_free (door->ev_timer);
-    if (door->http)
-        MHD_stop_daemon (door->http);
+    httploop_destroy (door->http);
     free (door->key), free (door->cert);
     free (door);
 }

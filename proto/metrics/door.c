@@ -3,51 +3,24 @@
  * opens it. It never answers anything but GET and HEAD of /metrics. */
 #include "proto/metrics/door.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <microhttpd.h>
-#include <netdb.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
+
+#include "proto/metrics/httploop.h"
 
 /* Whoever reads has said what he wants at once: any account of this machine can take all places, but not for long. */
 enum { DOOR_CONNECTIONS = 32, DOOR_SILENT_S = 2, DOOR_MEMORY = 16 * 1024 };
 
 struct metrics_door {
-    struct MHD_Daemon *http;
-    struct event *ev_ready, *ev_timer;
+    struct httploop *http;
     metrics_text_fn text;
     void *arg;
 };
 
-static bool door_is_loopback (const struct sockaddr_storage *a)
-{
-    return a->ss_family == AF_INET
-               ? ntohl (((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127
-               : IN6_IS_ADDR_LOOPBACK (&((const struct sockaddr_in6 *)a)->sin6_addr);
-}
-
 static int door_address (const char *listen, struct sockaddr_storage *out, struct err *err)
 {
-    const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
-                                   .ai_socktype = SOCK_STREAM};
-    const char *colon = strrchr (listen, ':');
-    struct addrinfo *ai = NULL;
-    char host[64] = "";
-    int n = colon ? (int)(colon - listen) : 0;
-    bool brackets = n > 2 && listen[0] == '[' && listen[n - 1] == ']';
-    bool port = colon && colon[1] && strlen (colon) <= 6 && atoi (colon + 1) <= 65535;
-    snprintf (host, sizeof host, "%.*s", brackets ? n - 2 : n, listen + brackets);
-    bool ok = port && *host && getaddrinfo (host, colon + 1, &hints, &ai) == 0;
-    memset (out, 0, sizeof *out);
-    if (ok)
-        memcpy (out, ai->ai_addr, ai->ai_addrlen);
-    if (ai)
-        freeaddrinfo (ai);
-    if (!ok || !door_is_loopback (out))
+    if (!httploop_address (listen, out) || !httploop_address_is_loopback (out))
         return err_set (
             err, ERR_INVALID,
             "METRICS %s: an address of this machine itself and a port are wanted, as 127.0.0.1:9464; "
@@ -107,31 +80,6 @@ static enum MHD_Result door_request (void *arg, struct MHD_Connection *c, const 
     return door_say (c, MHD_HTTP_OK, metrics_content_type (form), text, len);
 }
 
-static unsigned door_connections (const struct metrics_door *door)
-{
-    const union MHD_DaemonInfo *info =
-        MHD_get_daemon_info (door->http, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
-    return info ? info->num_connections : 0;
-}
-
-/* Whatever libmicrohttpd has to do now, and when it wants to be called again if nothing comes. */
-static void door_turn (evutil_socket_t fd, short what, void *arg)
-{
-    struct metrics_door *door = arg;
-    MHD_UNSIGNED_LONG_LONG ms;
-    (void)fd, (void)what;
-    unsigned before, now = door_connections (door);
-    do { /* at its bound libmicrohttpd begins to accept again only in the run after one that closed something */
-        before = now;
-        MHD_run (door->http);
-        now = door_connections (door);
-    } while (now < before);
-    event_del (door->ev_timer);
-    if (MHD_get_timeout (door->http, &ms) == MHD_YES)
-        event_add (door->ev_timer, &(struct timeval){.tv_sec = (time_t)(ms / 1000),
-                                                     .tv_usec = (suseconds_t)(ms % 1000) * 1000});
-}
-
 struct metrics_door *metrics_door_open (struct event_base *base, const char *listen,
                                         metrics_text_fn text, void *arg, struct err *err)
 {
@@ -146,18 +94,13 @@ struct metrics_door *metrics_door_open (struct event_base *base, const char *lis
     door->text = text;
     door->arg = arg;
     unsigned flags = MHD_USE_EPOLL | (address.ss_family == AF_INET6 ? MHD_USE_IPv6 : 0);
-    door->http =
+    door->http = httploop_create (
+        base,
         MHD_start_daemon (flags, 0, NULL, NULL, door_request, door, MHD_OPTION_SOCK_ADDR, &address,
                           MHD_OPTION_CONNECTION_LIMIT, (unsigned)DOOR_CONNECTIONS,
                           MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)DOOR_SILENT_S,
-                          MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)DOOR_MEMORY, MHD_OPTION_END);
-    const union MHD_DaemonInfo *info =
-        door->http ? MHD_get_daemon_info (door->http, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
-    if (info) {
-        door->ev_ready = event_new (base, info->epoll_fd, EV_READ | EV_PERSIST, door_turn, door);
-        door->ev_timer = evtimer_new (base, door_turn, door);
-    }
-    if (!door->ev_ready || !door->ev_timer || event_add (door->ev_ready, NULL) != 0) {
+                          MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)DOOR_MEMORY, MHD_OPTION_END));
+    if (!door->http) {
         err_set (err, ERR_IO, "METRICS %s: %s", listen, strerror (errno));
         metrics_door_close (door);
         return NULL;
@@ -167,19 +110,13 @@ struct metrics_door *metrics_door_open (struct event_base *base, const char *lis
 
 uint16_t metrics_door_port (const struct metrics_door *door)
 {
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info (door->http, MHD_DAEMON_INFO_BIND_PORT);
-    return info ? info->port : 0;
+    return httploop_port (door->http);
 }
 
 void metrics_door_close (struct metrics_door *door)
 {
     if (!door)
         return;
-    if (door->ev_ready)
-        event_free (door->ev_ready);
-    if (door->ev_timer)
-        event_free (door->ev_timer);
-    if (door->http)
-        MHD_stop_daemon (door->http);
+    httploop_destroy (door->http);
     free (door);
 }
