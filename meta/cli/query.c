@@ -10,6 +10,7 @@
 #include "proto/base/text.h"
 #include "proto/cli/estimaterecord.h"
 #include "proto/cli/transfers.h"
+#include "proto/rpc/tlsid.h"
 
 enum { SITE_PATIENCE_S = 3 };
 
@@ -669,6 +670,8 @@ static const struct table_column whoami_columns[] = {
     {"identity", "Identity", TABLE_TEXT, 0},
     {"kind", "Kind", TABLE_TEXT, 0},
     {"grid", "Grid", TABLE_TEXT, 0},
+    {"certificate_end_time", "Certificate ends", TABLE_TIME, 0},
+    {"certificate_left", "It lasts", TABLE_DURATION, 0},
 };
 
 static int whoami_run (struct cli_context *ctx, int argc, char **argv)
@@ -680,14 +683,18 @@ static int whoami_run (struct cli_context *ctx, int argc, char **argv)
         return code;
     Nui__Meta__V1__WhoAmIRequest request = NUI__META__V1__WHO_AM_IREQUEST__INIT;
     ProtobufCMessage *reply = NULL;
-    if (grid_call (ctx, "WhoAmI", &request.base, &reply, &err) < 0)
+    struct tlsid *me = cli_identity (ctx, &err);
+    if (!me || grid_call (ctx, "WhoAmI", &request.base, &reply, &err) < 0)
         return cli_fail (argv[0], &err);
     const Nui__Meta__V1__WhoAmIReply *answer = (const Nui__Meta__V1__WhoAmIReply *)reply;
+    time_us end = tlsid_cert_end (me), now = clock_now_us ();
     struct table *table =
         table_create (whoami_columns, sizeof whoami_columns / sizeof *whoami_columns);
     table_text (table, answer->identity);
     table_text (table, answer->kind);
     table_text (table, answer->grid);
+    table_time (table, time_or_none (end));
+    table_duration (table, end > now ? end - now : 0);
     table_end_row (table);
     code = table_print_record (table, ctx);
     table_destroy (table);

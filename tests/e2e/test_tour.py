@@ -2,10 +2,14 @@
 import contextlib
 import io
 import re
+import ssl
 import subprocess
+import time
 import unittest
+from datetime import datetime
 
 from fixture import SAMPLES, GridCase, layout, main
+from mauireaders import seconds
 
 from grid.tour import Tour
 
@@ -15,6 +19,18 @@ class Steps(GridCase):
         for kind, name in [("user", "alice"), ("user", "bob"), ("agency", layout.AGENCY),
                            ("operator", layout.OPERATOR)]:
             self.assertIn(f"nui://{layout.GRID}/{kind}/{name}", self.nui(name, "whoami").stdout)
+
+    def test_whoami_says_how_long_the_certificate_lasts(self):
+        cert = self.grid.layout.id_dir("user", "alice") / "cert.pem"
+        text = subprocess.run(["openssl", "x509", "-in", cert, "-noout", "-enddate"], check=True,
+                              capture_output=True, text=True).stdout
+        end = ssl.cert_time_to_seconds(text.strip().split("=", 1)[1])
+        before = time.time()
+        mine = self.grid.json("alice", "whoami")
+        after = time.time()
+        self.assertEqual(end, datetime.fromisoformat(mine["certificate_end_time"].replace("Z", "+00:00")).timestamp())
+        self.assertTrue(end - after - 1 <= seconds(mine["certificate_left"]) <= end - before + 1, mine)
+        self.assertIn("It lasts", self.nui("alice", "whoami").stdout)
 
     def test_sites(self):
         rows = self.grid.json("alice", "sites")
