@@ -491,9 +491,7 @@ class Choosing(GridCase):
         kept = self.grid.layout.work / "state-alice" / "nui" / "unanswered"
         script = self.tasks_script()
         args = ("submit", "-A", "phys", "-t", 60, "--max-cost", 100, "--name", "unanswered", script)
-        meta = self.grid.daemons["meta"].process.pid()
-        base.halting(meta)
-        os.kill(meta, signal.SIGSTOP)
+        meta = self.grid.daemons["meta"].process.send(signal.SIGSTOP)
         try:
             client = subprocess.Popen([str(self.grid.programs["nui"]), *map(str, args)], stdin=subprocess.DEVNULL,
                                       env=self.grid.environment("alice"), cwd=self.grid.layout.work)
