@@ -117,6 +117,11 @@ class Package(Installed):
             self.client.submit(self.job(tasks=1000))
         with self.assertRaises(ValueError):
             errors.Client("ftp://x", "x")
+        mine = self.grid.layout.id_dir("user", "alice")
+        with tempfile.NamedTemporaryFile() as other:
+            subprocess.run(["openssl", "genrsa", "-out", other.name, "2048"], check=True, capture_output=True)
+            with self.assertRaises(ValueError):
+                errors.Identity.load(mine / "cert.pem", other.name)
         bob = self.identity("bob")
         poor = errors.Client(self.url, bob.delegate(), identity=bob)
         with self.assertRaises(errors.NuiError):

@@ -48,7 +48,10 @@ class Identity:
         chain = [x509.load_pem_x509_certificate(part + marker) for part in text.split(marker) if b"BEGIN CERTIFICATE" in part]
         if not chain:
             raise ValueError(f"{cert} holds no certificate")
-        return cls(chain, serialization.load_pem_private_key(Path(key).read_bytes(), None))
+        loaded = serialization.load_pem_private_key(Path(key).read_bytes(), None)
+        if not isinstance(loaded, (ec.EllipticCurvePrivateKey, ed25519.Ed25519PrivateKey)):
+            raise ValueError(f"{key} holds a key of a kind that this grid does not sign with")
+        return cls(chain, loaded)
 
     def sign(self, domain: str, body: bytes) -> dict[str, object]:
         """An Envelope's fields: a detached signature over the domain, a zero byte and the body, and the chain."""
