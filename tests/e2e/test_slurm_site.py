@@ -391,6 +391,9 @@ class Steps(SlurmSite):
             self.rm.scontrol("update", f"partitionname={name}", "state=up")
         self.rm.scontrol("update", "reservationname=nui-alpha-part", "endtime=now")
 
+    def passes(self):
+        return int(re.search(r"iteration (\d+)", self.ok(self.alpha, "schedctl"))[1])
+
     def refused(self, *args):
         with self.assertRaises(real.Failure):
             self.sbatch(*args)
@@ -398,7 +401,11 @@ class Steps(SlurmSite):
     def test_steps(self):
         before = self.rm.conf.read_text()
         # beside: nothing of Slurm's is changed
-        first = self.sbatch("-p", "small", "-n", 2)
+        first = self.sbatch("--hold", "-p", "small", "-n", 2)
+        wait_for("alpha to know it", lambda: "alpha.1" in self.ok(self.alpha, "showq"), 60, self.alpha.log)
+        known = self.passes()  # what starts before a pass has seen it is not compared
+        wait_for("a pass that sees it", lambda: self.passes() > known, 60, self.alpha.log)
+        self.rm.scontrol("release", first)
         self.rm.wait_job(first, "RUNNING")
         wait_for("alpha to compare", lambda: "started there since: 1" in self.ok(self.alpha, "schedctl"), 60,
                  self.alpha.log)
