@@ -77,10 +77,30 @@ static void refuse (struct gridjob *job, const struct coalloc_reason *reason)
     save (job);
 }
 
+static const char cancelled_text[] = "cancelled by ";
+
+/* For whom, as job_reason has it since single_cancel, whatever its site has said to it since; "": nobody. */
+static void cancelled_by (const struct gridjob *job, char out[COALLOC_TEXT_MAX])
+{
+    enum { SAID = sizeof cancelled_text - 1 };
+    bool said = job->cancel_wanted && strcmp (job->reason.code, "Cancelled") == 0 &&
+                strncmp (job->reason.text, cancelled_text, SAID) == 0;
+    snprintf (out, COALLOC_TEXT_MAX, "%s", said ? job->reason.text + SAID : "");
+    out[strcspn (out, ";")] = '\0';
+}
+
 static void wait_for_reason (struct gridjob *job, const struct coalloc_reason *reason)
 {
-    if (memcmp (&job->reason, reason, sizeof *reason) != 0) {
-        job->reason = *reason;
+    struct coalloc_reason said = *reason;
+    char by[COALLOC_TEXT_MAX];
+    if (job->cancel_wanted) {
+        cancelled_by (job, by);
+        said = (struct coalloc_reason){"Cancelled", ""};
+        text_printf (said.text, sizeof said.text, "%s%.150s; not yet at %s: %.150s", cancelled_text,
+                     by, job->site, reason->text);
+    }
+    if (memcmp (&job->reason, &said, sizeof said) != 0) {
+        job->reason = said;
         if (!save (job))
             return;
     }
@@ -181,7 +201,8 @@ static void submit_done (void *arg, const struct rpc_result *result)
         job->start_us = reply->start_estimate_us;
         job->start_is_estimate = true;
     }
-    job_reason (job, "", "%s", "");
+    if (!job->cancel_wanted)
+        job_reason (job, "", "%s", "");
     if (save (job) && job->cancel_wanted)
         job_timer (job, 0);
     else
@@ -408,20 +429,10 @@ static void cancel_done (void *arg, const struct rpc_result *result)
         job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED);
         save (job);
     } else {
-        struct coalloc_reason reason = {"Cancelling", ""};
-        text_printf (reason.text, sizeof reason.text, "cancelling: %s: %.300s", job->site,
-                     result->message);
+        struct coalloc_reason reason = {"", ""};
+        text_printf (reason.text, sizeof reason.text, "%.300s", result->message);
         wait_for_reason (job, &reason);
     }
-}
-
-/* For whom, as job_reason has it since single_cancel; "": nobody. */
-static const char *cancelled_by (const struct gridjob *job)
-{
-    static const char by[] = "cancelled by ";
-    bool said = job->cancel_wanted && strcmp (job->reason.code, "Cancelled") == 0 &&
-                strncmp (job->reason.text, by, sizeof by - 1) == 0;
-    return said ? job->reason.text + sizeof by - 1 : "";
 }
 
 static void cancel_send (struct gridjob *job, bool waiting_only,
@@ -432,10 +443,12 @@ static void cancel_send (struct gridjob *job, bool waiting_only,
         again_later (job);
         return;
     }
+    char by[COALLOC_TEXT_MAX];
     Nui__Local__V1__JobRequest request = NUI__LOCAL__V1__JOB_REQUEST__INIT;
     request.job_id = job->part[0].site_job_id[0] ? job->part[0].site_job_id : job->id;
     request.waiting_only = waiting_only;
-    request.by = (char *)cancelled_by (job);
+    cancelled_by (job, by);
+    request.by = by;
     job->busy = true;
     link_call (site->link, "Cancel", &request.base, SUBMIT_TIMEOUT, done, call_new (job));
 }
@@ -443,7 +456,7 @@ static void cancel_send (struct gridjob *job, bool waiting_only,
 static void cancel_mark (struct gridjob *job, const char *who)
 {
     job->cancel_wanted = true;
-    job_reason (job, "Cancelled", "cancelled by %s", who);
+    job_reason (job, "Cancelled", "%s%s", cancelled_text, who);
     if (job->place == SINGLE_CHOOSE)
         job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED);
 }
@@ -696,8 +709,9 @@ void single_heard (struct gridjob *job)
                       : NUI__META__V1__GRID_JOB_STATE__GRID_QUEUED;
     job->start_us = runs ? info->start_us : info->start_estimate_us;
     job->start_is_estimate = !runs;
-    job_reason (job, info->reason ? info->reason->code : "", "%s",
-                info->reason ? info->reason->text : "");
+    if (!job->cancel_wanted) /* else it says by whom */
+        job_reason (job, info->reason ? info->reason->code : "", "%s",
+                    info->reason ? info->reason->text : "");
     if (!job->cancel_wanted && !job->move.stage)
         placed_timer (job);
 }

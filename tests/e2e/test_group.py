@@ -448,7 +448,7 @@ class Group(GridCase):
     def stand_before_decision(self, wanted):
         """All sites have said YES, and the votes cannot arrive. Returns the job and its name. On a slow machine a
         coordinator may notice before that it is alone: then once more."""
-        for turn in range(5):
+        for turn in range(20):
             name = f"{wanted}{turn}"
             ident = self.stand_undecided(name)
             self.freeze(*PEERS)

@@ -55,6 +55,7 @@ struct native_job {
     enum native_state state;
     bool removed;
     time_us start, end;
+    time_us run; /* what its run is known by: DISPATCHTIME where it is said, else start */
     int32_t exit_code;
     duration_us cpu_time; /* -1: not said */
     char *placement;      /* "n1:2,…" */
@@ -63,7 +64,7 @@ struct native_job {
     /* what was told */
     bool started_told, suspended_told;
     time_us start_told; /* as told */
-    time_us start_seen; /* … and as it was said */
+    time_us start_seen; /* … and as it was said: job->run then */
     time_us ran_since;  /* told before a restart of ours; 0: nothing, or it is seen to run on */
     /* wishes */
     enum native_phase phase;
@@ -144,6 +145,7 @@ struct native {
     /* looking */
     struct event *poll_timer, *turn_timer;
     uint64_t look;           /* number of the present or last one */
+    uint64_t whole;          /* … and of the last one of which all was told */
     struct strbuf job_text;  /* what the last whole one read */
     bool job_text_again;     /* the same text is to be read once more */
     struct arena *job_arena; /* of the entries */

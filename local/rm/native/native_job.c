@@ -210,7 +210,7 @@ static void tell_started (struct native_job *job)
                              .unasked = !job->asked};
     job->started_told = true;
     job->start_told = status.start;
-    job->start_seen = job->start;
+    job->start_seen = job->run;
     job->ran_since = 0;
     job->phase = NATIVE_SETTLED;
     native->on_event (native->arg, &event);
@@ -473,9 +473,9 @@ static bool told (struct native_job *job)
     memcpy (key, job->key, sizeof key);
     bool runs = job->state == NATIVE_RUNNING || job->state == NATIVE_SUSPENDED;
     bool again =
-        job->state == NATIVE_PENDING || (job->started_told && later (job->start, job->start_seen));
+        job->state == NATIVE_PENDING || (job->started_told && later (job->run, job->start_seen));
     if (job->ran_since && job->state != NATIVE_NONE &&
-        (job->state == NATIVE_PENDING || later (job->start, job->ran_since)))
+        (job->state == NATIVE_PENDING || later (job->run, job->ran_since)))
         tell_requeued (job, job->ran_since);
     else if (job->started_told && again)
         tell_requeued (job, job->start_told);
@@ -499,6 +499,13 @@ static bool hold_is_due (const struct native_job *job)
     return job->phase == NATIVE_SETTLED || (starts && job->hold == NATIVE_HOLD_RELEASE);
 }
 
+/* A look that began after the last call has told what is to be told of it. One that reads the same text as the look
+ * before counts for nobody by itself. */
+static bool looked_since (const struct native_job *job)
+{
+    return job->counted >= job->written || job->owner->whole >= job->written;
+}
+
 /* What is wished of it, whatever phase it is in. False: nothing is. */
 static bool wish_call (struct native_job *job)
 {
@@ -518,8 +525,7 @@ static bool wish_call (struct native_job *job)
             job_call (job, on ? RM_CALL_JOBSUSPEND : RM_CALL_JOBRESUME, NULL, NULL, on_suspended);
             return true;
         }
-        if (job->counted >=
-            job->written) /* else the next look tells what the last call has made of it */
+        if (looked_since (job)) /* else the next look tells what the last call has made of it */
             job->suspend = NATIVE_AS_IT_IS;
     }
     if (hold_is_due (job)) {
@@ -532,7 +538,7 @@ static bool wish_call (struct native_job *job)
 /* A call that was not answered well may have been heard: nothing more is done before a look that began after it. */
 static bool in_the_dark (const struct native_job *job)
 {
-    return *job->rm_id && job->tries > 0 && job->counted < job->written;
+    return *job->rm_id && job->tries > 0 && !looked_since (job);
 }
 
 static void start_step (struct native_job *job)
@@ -587,6 +593,8 @@ static void step (struct native_job *job)
     case NATIVE_WATCH:
         if (now < job->deadline) {
             native_job_settle_in (job, job->deadline - now);
+        } else if (!looked_since (job)) { /* looks are slow: perhaps it runs */
+            native_job_settle_in (job, again_after);
         } else {
             char why[160];
             text_printf (why, sizeof why, "the resource manager did not start it on %.100s",
@@ -630,6 +638,7 @@ void native_job_seen (struct native_job *job, const struct native_seen *seen)
     job->state = seen->state;
     job->removed = seen->removed;
     job->start = n->start < now ? n->start : now; /* nothing has happened yet that will */
+    job->run = seen->dispatch && seen->dispatch < job->start ? seen->dispatch : job->start;
     job->end = seen->end < now ? seen->end : now;
     job->exit_code = seen->exit_code;
     job->cpu_time = seen->cpu_time;

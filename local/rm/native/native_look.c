@@ -299,6 +299,7 @@ static void look_told (struct native *native)
     bool news = !native->fresh;
     native->fresh = native->ever_looked = true;
     native->retry = 0;
+    native->whole = native->look;
     native->settled = native->look_begun;
     snprintf (native->since_word, sizeof native->since_word, "NUI_SINCE=%lld",
               (long long)(native->settled / US_PER_S));

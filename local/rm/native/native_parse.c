@@ -400,6 +400,7 @@ static int job_take (struct reader *r, const char *id, const struct attr *attr, 
     s->removed = s->state == NATIVE_ENDED && strcasecmp (state, "Completed") != 0;
     s->exit_code = (int32_t)number (&e, "EXITCODE", INT32_MIN, INT32_MAX, 0);
     s->end = moment (&e, "COMPLETETIME");
+    s->dispatch = moment (&e, "DISPATCHTIME");
     int64_t cpu = number (&e, "CPUTIME", 0, INT64_C (1) << 40, -1);
     s->cpu_time = cpu < 0 ? -1 : cpu * US_PER_S;
     int64_t each = number (&e, "DPROCS", 1, NATIVE_PROCS_MAX, 1),

@@ -21,6 +21,7 @@ struct native_seen {
     enum native_state state;
     bool removed; /* ended by somebody, not by itself */
     time_us end;
+    time_us dispatch; /* no later than that its run was given its nodes; 0: not said */
     int32_t exit_code;
     duration_us cpu_time; /* -1: not said */
 };

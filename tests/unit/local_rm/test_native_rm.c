@@ -16,7 +16,9 @@
 
 static int setup (void **state)
 {
-    *state = native_world_create ();
+    struct native_world *w = native_world_create ();
+    w->options.patience = 600 * US_PER_S; /* however slow the machine is */
+    *state = w;
     return 0;
 }
 
@@ -31,12 +33,19 @@ static int teardown (void **state)
 static const char runs[] = "12 STATE=%s;UNAME=ann;QUEUETIME=100;TASKS=3;DPROCS=2;WCLIMIT=600;"
                            "STARTTIME=%lld;TASKLIST=n1:n1:n2%s\n";
 
-/* Job 12 as it is from now on. */
-static void job_is (struct native_world *w, const char *word, long long start, const char *more)
+/* Job 12 as that file of the jobs has it. */
+static void job_to (struct native_world *w, const char *file, const char *word, long long start,
+                    const char *more)
 {
     char line[400];
     snprintf (line, sizeof line, runs, word, start, more);
-    native_world_put (w, "jobs", "SC=0 COUNT=1\n%s", line);
+    native_world_put (w, file, "SC=0 COUNT=1\n%s", line);
+}
+
+/* Job 12 as it is from now on. */
+static void job_is (struct native_world *w, const char *word, long long start, const char *more)
+{
+    job_to (w, "jobs", word, start, more);
 }
 
 static struct rm_job native_spec (void)
@@ -195,7 +204,6 @@ static void turn (struct native_world *w)
 static void taken_back_on_its_way (void **state)
 {
     struct native_world *w = *state;
-    w->options.patience = 600 * US_PER_S;
     begin_running (w);
     long long start = (long long)(w->start / US_PER_S);
     native_world_put (w, "do.jobsuspend", "until [ -e go ]; do sleep 0.05; done\n");
@@ -226,7 +234,6 @@ static void hold_taken_back_on_its_way (void **state)
 {
     struct native_world *w = *state;
     w->bind_native = true;
-    w->options.patience = 600 * US_PER_S;
     native_world_put (w, "jobs", "SC=0 COUNT=1\n" IDLE);
     native_world_open (w);
     UNTIL (w, native_world_fresh (w) && w->natives == 1);
@@ -245,6 +252,27 @@ static void hold_taken_back_on_its_way (void **state)
     job_is (w, "Running", now_s (), "");
     UNTIL (w, w->started == 1);
     assert_int_equal (native_world_calls (w, "in order\n"), 1);
+}
+
+/* A look takes longer than a start is waited for: what it tells decides, and not that it has not told it yet. */
+static void started_and_seen_late (void **state)
+{
+    struct native_world *w = *state;
+    struct rm_job spec = native_spec ();
+    w->bind_native = true;
+    w->options.patience = 3 * US_PER_S;
+    native_world_put (w, "jobs", "SC=0 COUNT=1\n" IDLE);
+    native_world_put (w, "do.clusterquery", "[ ! -e slow ] || sleep 2\n");
+    native_world_put (w, "do.workloadquery", "[ ! -e slow ] || sleep 2\n");
+    native_world_open (w);
+    UNTIL (w, native_world_fresh (w) && w->natives == 1);
+    native_world_put (w, "slow", "%s", "");
+    native_world_put (w, "do.jobstart", "mv running jobs\n");
+    job_to (w, "running", "Running", now_s () - 100, "");
+    assert_int_equal (w->rm.ops->start (w->rm.self, &spec, NULL), 0);
+    UNTIL (w, w->started + w->ended == 1);
+    assert_int_equal (w->ended, 0);
+    assert_int_equal (native_world_calls (w, "jobrequeue"), 0);
 }
 
 /* It runs again since the last look, which did not see it wait. */
@@ -294,6 +322,9 @@ static void not_started (void **state)
     assert_int_equal (native_world_calls (w, "jobrequeue"), 0);
     /* taken, and then nothing comes of it: it is not to start when nobody expects it any more */
     native_world_clear (w, "answer.jobstart");
+    native_world_close (w);
+    w->options.patience = US_PER_S;
+    native_world_open (w);
     w->rm.ops->bind (w->rm.self, "12", 100 * US_PER_S, "site.12", 1, 0, NULL);
     spec.incarnation = 1;
     assert_int_equal (w->rm.ops->start (w->rm.self, &spec, NULL), 0);
@@ -472,6 +503,36 @@ static void ended_while_away (void **state)
     assert_int_equal (w->end.end, RM_END_EXITED);
     assert_int_equal (w->end.start, w->start);
     assert_int_equal (w->end.end_at, (start + 1) * US_PER_S);
+}
+
+/* The accounting has its start from its node, seconds after it was sent there: it is the same run all the same. */
+static void ended_while_away_and_began_late (void **state)
+{
+    struct native_world *w = *state;
+    char more[100];
+    begin_running (w);
+    native_world_close (w);
+    long long start = (long long)(w->start / US_PER_S);
+    snprintf (more, sizeof more, ";DISPATCHTIME=%lld;COMPLETETIME=%lld;EXITCODE=0", start - 7,
+              start + 9);
+    job_is (w, "Completed", start + 5, more);
+    w->bind_native = false;
+    native_world_open (w);
+    w->rm.ops->bind (w->rm.self, "12", 100 * US_PER_S, "site.12", 0, w->start, NULL);
+    UNTIL (w, w->ended == 1);
+    assert_int_equal (w->end.end, RM_END_EXITED);
+    assert_int_equal (w->end.start, (start + 5) * US_PER_S);
+    assert_int_equal (w->end.end_at, (start + 9) * US_PER_S);
+
+    /* a run that began after the one that was told had ended is another */
+    native_world_close (w);
+    snprintf (more, sizeof more, ";DISPATCHTIME=%lld;COMPLETETIME=%lld;EXITCODE=0", start + 4,
+              start + 9);
+    job_is (w, "Completed", start + 5, more);
+    native_world_open (w);
+    w->rm.ops->bind (w->rm.self, "12", 100 * US_PER_S, "site.12", 0, w->start, NULL);
+    UNTIL (w, w->ended == 2);
+    assert_int_equal (w->end.end, RM_END_REQUEUED);
 }
 
 /* What ended before we first came is none of our business; after we were there once it is. */
@@ -704,6 +765,7 @@ int main (void)
         TEST (two_wishes),
         TEST (taken_back_on_its_way),
         TEST (hold_taken_back_on_its_way),
+        TEST (started_and_seen_late),
         TEST (started_by_somebody),
         TEST (not_started),
         TEST (a_job_of_ours),
@@ -711,6 +773,7 @@ int main (void)
         TEST (a_lost_submission),
         TEST (submission_refused),
         TEST (ended_while_away),
+        TEST (ended_while_away_and_began_late),
         TEST (ends_of_unknown_jobs),
         TEST (adopted),
         TEST (adopted_before_its_start),

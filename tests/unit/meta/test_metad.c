@@ -204,13 +204,15 @@ static void what_a_site_calls_invalid_is_told (void **state)
     fake_until_state (grid, id, NUI__META__V1__GRID_JOB_STATE__GRID_QUEUED);
     strcpy (beta->invalid, "Cancel");
     cancel (grid, id);
-    struct said said = {grid, id, "cancelling: beta: it makes no sense here"};
+    struct said said = {
+        grid, id, "cancelled by nui://demo/user/alice; not yet at beta: it makes no sense here"};
     fake_until (grid, is_said, &said, 20 * US_PER_S);
     beta->hold_runs = false;
     submit_ok (grid, &job, other);
     fake_until_state (grid, other, COMPLETED);
     beta->invalid[0] = '\0';
     fake_until_state (grid, id, CANCELLED);
+    assert_string_equal (beta->cancelled_for, "nui://demo/user/alice");
 }
 
 /* The same of what a co-allocated job asks its sites: none is left with a part that nobody ends. */
