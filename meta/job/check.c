@@ -18,8 +18,8 @@ int job_check (const JobMessage *job, const char *grid, struct err *err)
     if (job->n_components == 0 || job->n_components > COALLOC_PARTS_MAX)
         return err_set (err, ERR_INVALID, "%zu components, allowed are 1 to %d", job->n_components,
                         COALLOC_PARTS_MAX);
-    if (strlen (job->name) > 255 || (job->account[0] && name_check ("account", job->account, err)))
-        return err_set (err, ERR_INVALID, "the job's name or account is not a name");
+    if (jobcheck_name (job, err))
+        return ERR_INVALID;
     if (job->prefer[0] && strcmp (job->prefer, "earliest") && strcmp (job->prefer, "cheapest"))
         return err_set (err, ERR_INVALID,
                         "'%.40s' is not what a job may prefer: earliest or cheapest", job->prefer);

@@ -79,6 +79,33 @@ static int directory_check (const char *directory, struct err *err)
     return 0;
 }
 
+int jobcheck_name (const Nui__Common__V1__Job *job, struct err *err)
+{
+    size_t len = strlen (job->name);
+    if (len > JOB_NAME_MAX)
+        return err_set (err, ERR_LIMIT, "the job's name has %zu bytes, allowed are %d", len,
+                        JOB_NAME_MAX);
+    return *job->account ? name_check ("account", job->account, err) : 0;
+}
+
+int jobcheck_words (const Nui__Common__V1__Component *c, struct err *err)
+{
+    const char *const names[] = {c->class_, c->qos, c->reservation};
+    static const char *const what[] = {"class", "QoS", "reservation"};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < 3; i++)
+        if (*names[i])
+            rc = name_check (what[i], names[i], err);
+    if (rc == 0 && (c->n_args > JOB_ARGS_MAX || c->n_env > JOB_ARGS_MAX))
+        rc = err_set (err, ERR_LIMIT, "%zu %s, allowed are %d",
+                      c->n_args > JOB_ARGS_MAX ? c->n_args : c->n_env,
+                      c->n_args > JOB_ARGS_MAX ? "arguments" : "variables", JOB_ARGS_MAX);
+    for (size_t i = 0; rc == 0 && i < c->n_env; i++)
+        if (!strchr (c->env[i], '=') || c->env[i][0] == '=')
+            rc = err_set (err, ERR_INVALID, "variable %zu is not NAME=value", i + 1);
+    return rc == 0 ? 0 : err_prefix (err, "component %.60s", c->name);
+}
+
 int jobcheck_component (const Nui__Common__V1__Component *c, bool walltime_wanted, struct err *err)
 {
     if (name_check ("component", c->name, err))
@@ -108,9 +135,11 @@ int jobcheck_component (const Nui__Common__V1__Component *c, bool walltime_wante
                         c->name, c->script.len, JOB_SCRIPT_MAX);
     if (directory_check (c->directory, err) != 0)
         return err_prefix (err, "component %s", c->name);
-    if (c->n_args > JOB_ARGS_MAX || c->n_env > JOB_ARGS_MAX || c->n_sites > JOB_SITES_MAX)
-        return err_set (err, ERR_LIMIT, "component %s: more than %d arguments, variables or sites",
-                        c->name, JOB_ARGS_MAX);
+    if (jobcheck_words (c, err) != 0)
+        return err->code;
+    if (c->n_sites > JOB_SITES_MAX)
+        return err_set (err, ERR_LIMIT, "component %s: %zu sites, allowed are %d", c->name,
+                        c->n_sites, JOB_SITES_MAX);
     for (size_t i = 0; i < c->n_sites; i++)
         if (name_check ("site", c->sites[i], err))
             return ERR_INVALID;

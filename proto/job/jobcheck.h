@@ -13,7 +13,8 @@ enum {
     JOB_REQS_MAX = 16,
     JOB_TASKS_MAX = 10000000,
     JOB_SITES_MAX = 1000,
-    JOB_ARGS_MAX = 4096,
+    JOB_ARGS_MAX = 1024, /* and as many variables */
+    JOB_NAME_MAX = 255,
     JOB_DIRECTORY_MAX = 1000,
     JOB_SCRIPT_MAX = 1 << 20,
 };
@@ -22,12 +23,16 @@ enum {
 Nui__Common__V1__Job *jobcheck_unpack (const ProtobufCBinaryData *body, struct err *err);
 /* The same look at bytes that are to be signed. */
 int jobcheck_bytes (const void *body, size_t len, struct err *err);
-/* Limits and names; the sentence names the component and the bound. Without walltime_wanted it may have
+/* Its name and its account: of a job that comes for the first time. */
+int jobcheck_name (const Nui__Common__V1__Job *job, struct err *err);
+/* What a component is called for and run with: class, QoS, reservation, arguments, variables. */
+int jobcheck_words (const Nui__Common__V1__Component *c, struct err *err);
+/* Limits and names, jobcheck_words too; the sentence names the component and the bound. Without walltime_wanted it may have
  * no wallclock limit: its class has one. */
 int jobcheck_component (const Nui__Common__V1__Component *c, bool walltime_wanted, struct err *err);
-/* Its moments: not for a job that was taken before and comes again. One that nobody signed need not expire. */
 /* A job without processes: two components or more, each of one kind of tasks, without what only a process needs. */
 int jobcheck_reserve (const Nui__Common__V1__Job *job, struct err *err);
+/* Its moments: not for a job that was taken before and comes again. One that nobody signed need not expire. */
 int jobcheck_times (const Nui__Common__V1__Job *job, bool is_signed, time_us now, struct err *err);
 uint64_t jobcheck_per_task (const Nui__Common__V1__Req *req); /* processors */
 /* Of one of its sizes. */

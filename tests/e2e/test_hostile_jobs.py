@@ -8,6 +8,8 @@ import threading
 import time
 import unittest
 
+import grpc
+
 from beside import Beside
 from fixture import layout, main, wait_for
 
@@ -197,6 +199,27 @@ threading.Event().wait()
         self.round()
         self.assertEqual(counts(), gone)
         self.bob_lost_nothing("alpha")
+
+    def test_what_a_job_says_of_itself(self):
+        """A site's own door and the grid's hold a job's texts to the same bounds, with the same words."""
+        meta = self.forge.contract.meta
+
+        def called(count):
+            return lambda job: setattr(job, "name", count * "n")
+
+        for change, says in (
+                (called(256), "the job's name has 256 bytes, allowed are 255"),
+                (lambda job: setattr(job, "account", "a b"), "account: 'a b' may only have letters, digits, '.', '_' and '-'"),
+                (lambda job: setattr(job.components[0], "class", "a b"),
+                 "component main: class: 'a b' may only have letters, digits, '.', '_' and '-'"),
+                (lambda job: job.components[0].args.extend(1025 * ["x"]), "component main: 1025 arguments, allowed are 1024"),
+                (lambda job: job.components[0].env.append("WORD"), "component main: variable 1 is not NAME=value")):
+            envelope = self.signed("alice", b"#!/bin/sh\n", change=change)
+            self.assertEqual(self.submit_here("alice", envelope).partition(": ")[2], says)
+            with self.forge.channel("meta", "user", "alice") as channel, self.assertRaises(grpc.RpcError) as refused:
+                self.forge.call(channel, "nui.meta.v1.Meta", "Submit", meta.SubmitRequest(envelope=envelope), meta.SubmitReply, 60)
+            self.assertEqual(refused.exception.details(), says)
+        self.wait_here("alice", self.submit("alice", change=called(255)), "Completed")
 
     def test_what_can_never_be(self):
         """Jobs that wait for one that failed, and jobs whose deadline goes by, end with that reason, all of them at one

@@ -114,7 +114,8 @@ class Scripts(SiteCase):
         shutil.copy(cls.programs["nui"], cls.shared / "bin")
         cls.alpha = cls.site()
         cls.alpha.write(f"JOBDIR {cls.state}/jobs\nPORTRANGE 20000-20099\nADMIN1 root\n"
-                        "NODECFG[alpha[01-04]] PROCS=4 MEM=2G FEATURES=fast GRES=gpu:2\nCLASSCFG[short] PRIORITY=5\n")
+                        "NODECFG[alpha[01-04]] PROCS=4 MEM=2G FEATURES=fast GRES=gpu:2\nCLASSCFG[short] PRIORITY=5\n"
+                        "NODECFG[alpha05] PROCS=4 MEM=2G FEATURES=typed GRES=gpu.a100:2\n")
         cls.alpha.start()
 
     def submit(self, name, text, *args, **options):
@@ -206,6 +207,42 @@ NUI_LAUNCHER=/nonexistent nui run true; echo $?
     def test_pbs_professional(self):
         idents = self.submit("pro", PRO)
         self.assertEqual([(self.ran(i) / "stdout").read_text() for i in idents], ["1 2 2 2\n", "2 2 2 2\n"])
+
+    def test_gpus_of_a_type_are_among_the_whole(self):
+        """A node has two, both of a type: who asks for that type and who asks for any share them."""
+        idents = []
+
+        def submit(name, *gpus, limit="1:00:00", state="Running"):
+            gate = self.shared / f"{name}.gate"
+            ident, = self.submit(name, f"#!/bin/sh\nuntil [ -e {gate} ]; do sleep 0.05; done\n", "-t", limit, "--features", "typed", *gpus)
+            idents.append(ident)
+            self.addCleanup(gate.touch)
+            if state == "Running":
+                running(ident)
+            return ident, gate
+
+        def running(ident):
+            wait_for(f"{ident} to run", lambda: self.data(self.alpha, "checkjob", ident)["job"]["state"] == "Running", 60, self.alpha.log)
+
+        def waits(ident):
+            """What came after it runs: it has been looked at, and there was no room for it."""
+            self.assertEqual(self.data(self.alpha, "checkjob", ident)["job"]["state"], "Idle")
+
+        _, typed_gate = submit("typed", "--gpus", "a100:2")
+        whole, whole_gate = submit("whole", "--gpus", "1", state="Idle")
+        _, after_gate = submit("after")
+        waits(whole)
+        typed_gate.touch()
+        running(whole)
+        typed, gate = submit("more", "--gpus", "a100:2", state="Idle")
+        _, last_gate = submit("one", "--gpus", "a100:1", limit="5:00")  # over before the other could have two
+        waits(typed)
+        for one in (whole_gate, last_gate, after_gate, gate):
+            one.touch()
+        for ident in idents:
+            self.ran(ident)
+        self.refused(self.alpha, "msub", "--features", "typed", "--gpus", "3", self.shared / "one.sh", "-t", "5:00",
+                     account=self.account, code=1, says="all nodes that are up hold 0")
 
     def test_a_directory_that_its_user_has_there(self):
         """It starts there, as its account; what it prints and was brought stays in the job's own, which it knows."""

@@ -21,7 +21,7 @@
 #include "proto/job/jobcheck.h"
 #include "proto/rpc/envelope.h"
 
-enum { ARGS_MAX = 1024, COMPONENTS_MAX = 1024 };
+enum { COMPONENTS_MAX = 1024 };
 
 /* Of the array's id and of whose it is, so that nobody is in another's array. */
 uint64_t jobspec_array (const struct jobspec *spec)
@@ -318,18 +318,10 @@ static int component_convert (struct svc *svc, struct jobspec *spec, struct err 
     if (c->n_reqs < 1 || c->n_reqs > REQS_MAX)
         return err_set (err, ERR_INVALID, "component %.60s: %zu reqs, wanted 1 to %d", c->name,
                         c->n_reqs, REQS_MAX);
-    if (c->n_args > ARGS_MAX || c->n_env > ARGS_MAX)
-        return err_set (err, ERR_LIMIT, "component %.60s: more than %d arguments or variables",
-                        c->name, ARGS_MAX);
-    const char *names[] = {spec->job->account, c->class_, c->qos, c->reservation};
-    static const char *const what[] = {"account", "class", "QoS", "reservation"};
-    for (size_t i = 0; i < 4; i++)
-        if (*names[i] && name_check (what[i], names[i], err) != 0)
-            return ERR_INVALID;
-    for (size_t i = 0; i < c->n_env; i++)
-        if (!strchr (c->env[i], '=') || c->env[i][0] == '=')
-            return err_set (err, ERR_INVALID, "component %.60s: variable %zu is not NAME=value",
-                            c->name, i + 1);
+    if (*spec->job->account && name_check ("account", spec->job->account, err) != 0)
+        return ERR_INVALID;
+    if (jobcheck_words (c, err) != 0)
+        return err->code;
     if (jobstage_check (c, err) != 0)
         return err->code;
     spec->walltime = c->walltime_us;
@@ -494,6 +486,8 @@ int jobspec_verify_counted (struct svc *svc, const Nui__Common__V1__Envelope *en
                             size_t licence_count, struct jobspec *out, struct err *err)
 {
     int rc = jobspec_trust (svc, envelope, meta, component, shape, true, out, err);
+    if (rc == 0 && (rc = jobcheck_name (out->job, err)) != 0)
+        jobspec_free (out);
     out->grid_licence = licence;
     out->grid_licence_count = licence_count;
     return rc != 0 ? rc : jobspec_admit (svc, true, out, err);
@@ -515,7 +509,9 @@ int jobspec_sibling (struct svc *svc, const struct jobspec *of, const char *comp
 
 int jobspec_fresh (const struct jobspec *spec, struct err *err)
 {
-    int rc = jobcheck_times (spec->job, *spec->submitter != 0, clock_now_us (), err);
+    int rc = jobcheck_name (spec->job, err);
+    if (rc == 0)
+        rc = jobcheck_times (spec->job, *spec->submitter != 0, clock_now_us (), err);
     return rc != 0 ? rc : jobcheck_component (spec->component, false, err);
 }
 

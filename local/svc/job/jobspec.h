@@ -44,7 +44,7 @@ int jobspec_trust (struct svc *svc, const Nui__Common__V1__Envelope *envelope, c
 /* Of one that is trusted: maps its user, converts the component, and asks whether the metascheduler may have it.
  * ERR_INVALID, ERR_DENIED (not mapped, against the site's policy); freed unless 0 is returned. */
 int jobspec_admit (struct svc *svc, bool first_time, struct jobspec *spec, struct err *err);
-/* What the grid also asks of a job when it comes first: its moments, its sizes (proto/job/jobcheck.h). */
+/* What the grid also asks of a job when it comes first: its name, its moments, its sizes (proto/job/jobcheck.h). */
 int jobspec_fresh (const struct jobspec *spec, struct err *err);
 /* Both. component NULL: the only one of a job for this cluster alone. */
 int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *meta,
