@@ -1,9 +1,10 @@
 /* Leads of projects hear of their allocations, by NOTIFICATIONPROGRAM and NOTIFICATIONURL: four fifths are used, all is used, one
  * ends within a month. Every NEAR_PERIOD_S the reader finds those that nobody was told of; a message that was taken is then written
  * down as an operation, so that each is told once, whatever is killed in between: a second time only where the bank died between
- * the two, with the same key. Nothing depends on when it runs. */
+ * the two, with the same key. One that could not be written down, for a database that went away say, is kept until it can. Nothing depends on when it runs. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "bank/store/fundread.h"
 #include "bank/svc/notify.h"
@@ -20,22 +21,34 @@ enum { NEAR_PERIOD_S = 10 };
 struct near {
     struct bank_service *svc;
     struct event *timer;
-    uint32_t asked;      /* reads, messages and operations that are under way */
-    duration_us not_yet; /* monotonic: nobody took one, so none is told before that */
-    bool gone;           /* destroyed: the last answer frees it */
+    uint32_t asked;                    /* reads, messages and operations that are under way */
+    duration_us not_yet;               /* monotonic: nobody took one, so none is told before that */
+    bool gone;                         /* destroyed: the last answer frees it */
+    LIST_HEAD (, near_word) unwritten; /* told, and not written down yet */
 };
 
 /* One that is told, until it is written down. */
 struct near_word {
     struct near *near;
+    LIST_ENTRY (near_word) link; /* once it is told */
     struct ledger_request req;
     char text[];
 };
 
+static void near_free (struct near *near)
+{
+    struct near_word *word;
+    while ((word = LIST_FIRST (&near->unwritten))) {
+        LIST_REMOVE (word, link);
+        free (word);
+    }
+    free (near);
+}
+
 static void near_settle (struct near *near)
 {
     if (--near->asked == 0 && near->gone)
-        free (near);
+        near_free (near);
 }
 
 static void near_on_written (void *arg, const struct err *err, const void *bytes, size_t len)
@@ -49,8 +62,20 @@ static void near_on_written (void *arg, const struct err *err, const void *bytes
                    err->code ? "not_written_down" : "leads_told", "text=%s why=%s",
                    log_quote (word->text, text, sizeof (text)),
                    log_quote (err->code ? err->text : "", why, sizeof (why)));
+    if (!err->code) {
+        LIST_REMOVE (word, link);
+        free (word);
+    }
     near_settle (near);
-    free (word);
+}
+
+/* What has been told; counted among what is asked. */
+static void near_write (struct near_word *word)
+{
+    struct err err = {0};
+    if (committer_submit (word->near->svc->committer, &word->req, NULL, near_on_written, word,
+                          &err) < 0)
+        near_on_written (word, &err, NULL, 0);
 }
 
 /* notify_message's: they have heard. */
@@ -58,13 +83,27 @@ static void near_on_told (void *arg, const char *why)
 {
     struct near_word *word = arg;
     struct near *near = word->near;
-    if (*why)
+    if (*why) {
         near->not_yet = clock_monotonic_us () + NEAR_AGAIN;
-    if (!*why &&
-        committer_submit (near->svc->committer, &word->req, NULL, near_on_written, word, NULL) == 0)
+        near_settle (near);
+        free (word);
         return;
-    near_settle (near);
-    free (word);
+    }
+    LIST_INSERT_HEAD (&near->unwritten, word, link);
+    near_write (word);
+}
+
+/* Told before, though it is not written down: it is not told again. */
+static bool near_told (struct near *near, const struct near_word *word)
+{
+    struct near_word *told;
+    LIST_FOREACH (told, &near->unwritten, link)
+    if (memcmp (&told->req.key, &word->req.key, sizeof (word->req.key)) == 0) {
+        near->asked++;
+        near_write (told);
+        return true;
+    }
+    return false;
 }
 
 /* "phys: 80.0 % of the allocation alloc.7 (12000 credits) are used, 2400 are left" */
@@ -111,6 +150,10 @@ static void near_on_rows (void *arg, const struct err *err, const struct fund_ne
     for (uint32_t i = 0; !err->code && !near->gone && i < count; i++) {
         struct near_word *word = near_word_new (near, &row[i]);
         char key[QUANTITY_TEXT_MAX];
+        if (near_told (near, word)) {
+            free (word);
+            continue;
+        }
         json_t *doc = json_pack ("{s:s, s:s, s:s, s:s, s:s, s:s}", "event",
                                  row[i].what == 3 ? "AllocationEnds" : "AllocationUsed", "object",
                                  row[i].account, "text", word->text, "project", row[i].project,
@@ -146,6 +189,7 @@ struct near *near_create (struct bank_service *svc)
     if (!near)
         abort ();
     near->svc = svc;
+    LIST_INIT (&near->unwritten);
     near->timer = event_new (svc->base, -1, EV_PERSIST, near_on_timer, near);
     if (!near->timer || event_add (near->timer, &period) < 0)
         abort ();
@@ -159,5 +203,5 @@ void near_destroy (struct near *near)
     event_free (near->timer);
     near->gone = true;
     if (near->asked == 0)
-        free (near);
+        near_free (near);
 }

@@ -213,6 +213,33 @@ static void terms_names (const char *text, struct arena *arena, size_t *count, c
         *count = names_split (text, arena, list);
 }
 
+/* What it may cost: what is said now; or what its user said before; or again a multiple of what the new terms cost. */
+static int terms_cost (struct cli_context *ctx, const char *command,
+                       const struct coreserve_options *options, Nui__Common__V1__Job *job,
+                       struct arena *arena)
+{
+    const char *text = options->job.text[JOB_MAX_COST];
+    struct err err = {0};
+    if (text) {
+        job->cost_max_micro = 0;
+        job->cost_default = false;
+        job->cost_any = strcasecmp (text, "none") == 0;
+        if (!job->cost_any && credit_parse (text, &job->cost_max_micro, &err) == 0 &&
+            job->cost_max_micro <= 0)
+            err_set (&err, ERR_INVALID, "'%.60s' is not above zero", text);
+        if (err.code) {
+            err_prefix (&err, "--max-cost");
+            return cli_fail (command, &err);
+        }
+        return grid_bound_set (ctx, command, job, false, arena);
+    }
+    if (!job->cost_default || !(options->job.text[JOB_TIME] || options->job.components.count))
+        return CLI_OK;
+    job->cost_max_micro = 0;
+    job->cost_default = false;
+    return grid_bound_set (ctx, command, job, false, arena);
+}
+
 static int coreserve_change (struct cli_context *ctx, const char *command,
                              const struct coreserve_options *options, struct arena *arena)
 {
@@ -245,7 +272,9 @@ static int coreserve_change (struct cli_context *ctx, const char *command,
         terms_tasks (&job, options->job.components.item[i], &err);
     terms_names (options->users, arena, &reserve.n_users, &reserve.users);
     terms_names (options->accounts, arena, &reserve.n_accounts, &reserve.accounts);
-    code = err.code ? cli_fail (command, &err) : coreserve_send (ctx, command, &job, arena);
+    code = err.code ? cli_fail (command, &err) : terms_cost (ctx, command, options, &job, arena);
+    if (code == CLI_OK)
+        code = coreserve_send (ctx, command, &job, arena);
     nui__common__v1__job__free_unpacked (was, NULL);
     return code;
 }
@@ -264,9 +293,11 @@ static int coreserve_run (struct cli_context *ctx, int argc, char **argv)
     if (!cli_options (ctx, coreserve_options, 0, options, argc, argv, &operands, &code))
         goto out;
     if (options->change) {
-        code = operands.count || options->every || options->job.text[JOB_AFTER]
-                   ? cli_usage (argv[0], "--change takes -d, --component, --users and --accounts")
-                   : coreserve_change (ctx, argv[0], options, arena);
+        code =
+            operands.count || options->every || options->job.text[JOB_AFTER]
+                ? cli_usage (argv[0],
+                             "--change takes -d, --component, --users, --accounts and --max-cost")
+                : coreserve_change (ctx, argv[0], options, arena);
         goto out;
     }
     if (operands.count || options->job.components.count < 2 || !options->job.text[JOB_TIME]) {

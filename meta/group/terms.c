@@ -2,17 +2,21 @@
  * it ended until it has answered; nothing is decided unless all parts stand where they were asked. */
 #include "meta/group/terms.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "meta/job/peers.h"
 #include "meta/job/sites.h"
 #include "meta/lead/lead.h"
+#include "meta/place/survey.h"
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
 #include "proto/job/element.h"
+#include "proto/job/jobcheck.h"
 #include "proto/rpc/pbcopy.h"
 
+#define QUOTE_TIMEOUT (5 * US_PER_S)
 #define TERMS_TIMEOUT (5 * US_PER_S)
 #define TERMS_AGAIN (2 * US_PER_S)
 
@@ -27,6 +31,8 @@ struct terms {
     struct err why; /* a site's no */
     uint8_t transaction[16];
     uint32_t attempt[COALLOC_PARTS_MAX];
+    bool priced; /* the bank has said what they cost */
+    credit_micro price[COALLOC_PARTS_MAX];
     bool told[COALLOC_PARTS_MAX];
     struct event *again;
 };
@@ -222,8 +228,12 @@ static int terms_install (struct terms *t, struct err *err)
         return rc;
     job->envelope = t->envelope;
     job->job = t->body;
-    for (uint32_t p = 0; p < job->part_count; p++)
+    job->record->cost_max = job->job->cost_max_micro;
+    for (uint32_t p = 0; p < job->part_count; p++) {
         job->record->part[p].walltime = job->job->components[p]->walltime_us;
+        if (t->priced)
+            job->record->part[p].price = t->price[p];
+    }
     t->envelope = old;
     t->body = body;
     terms_wanted_free (t);
@@ -320,6 +330,100 @@ static struct terms *terms_make (struct gridjob *job)
     return t;
 }
 
+/* Each site takes what it needs besides for them, or says no. */
+static void terms_ask (struct terms *t)
+{
+    struct gridjob *job = t->job;
+    t->left = job->part_count + 1;
+    for (uint32_t p = 0; p < job->part_count; p++) {
+        if (!site_find (job->metad, job->record->part[p].site))
+            err_set (&t->why, ERR_UNAVAILABLE, "site %.60s is not configured any more",
+                     job->record->part[p].site);
+        terms_send (t, p, false);
+    }
+    if (--t->left == 0)
+        terms_decide (t);
+}
+
+/* ---- what they cost */
+
+/* More than what stands was signed for, or for less. Tasks can only be fewer, which the sites see to. */
+static bool terms_dearer (const struct terms *t)
+{
+    const struct gridjob *job = t->job;
+    credit_micro is = job->job->cost_max_micro, most = t->body->cost_max_micro;
+    bool longer = false;
+    for (uint32_t p = 0; p < job->part_count; p++)
+        longer = longer || t->body->components[p]->walltime_us > job->record->part[p].walltime;
+    return most && (longer || !is || most < is);
+}
+
+static void terms_on_price (void *arg, const struct rpc_result *result)
+{
+    struct terms_call *call = arg;
+    struct gridjob *job = call->metad->stopping ? NULL : job_live (call->metad, call->number);
+    struct terms *t = job && job->terms && job->terms->serial == call->serial ? job->terms : NULL;
+    const Nui__Bank__V1__QuoteReply *reply =
+        result->status == RPC_OK ? (const Nui__Bank__V1__QuoteReply *)result->reply : NULL;
+    char price[QUANTITY_TEXT_MAX], most[QUANTITY_TEXT_MAX];
+    struct err err = {0};
+    free (call);
+    if (!t)
+        return;
+    if (!reply)
+        err_set (&err, rpc_err_of_status (result->status), "the bank has no price for it: %.300s",
+                 result->message);
+    else if (reply->n_prices != job->part_count)
+        err_set (&err, ERR_UNAVAILABLE, "the bank did not price all of it");
+    else if (reply->total_micro > t->body->cost_max_micro)
+        err_set (&err, ERR_LIMIT, "%s would cost %s, its bound is %s (--max-cost)", job->id,
+                 credit_format (reply->total_micro, price),
+                 credit_format (t->body->cost_max_micro, most));
+    else if (!terms_unmoved (t))
+        err_set (&err, ERR_CONFLICT, "%s is just being placed anew: try again", job->id);
+    for (size_t p = 0; p < job->part_count && !err.code; p++) {
+        const Nui__Common__V1__Reason *why = reply->prices[p]->reason;
+        t->price[p] = reply->prices[p]->amount_micro;
+        if (why && *why->code)
+            err_set (&err, ERR_DENIED, "component %.60s has no price: %.300s", job->part[p].name,
+                     why->text);
+    }
+    if (err.code) { /* no site has been asked */
+        terms_answer (t, &err);
+        terms_free (t);
+        return;
+    }
+    t->priced = true;
+    terms_ask (t);
+}
+
+/* All of it at where it is, for all of its time. */
+static void terms_price (struct terms *t)
+{
+    struct gridjob *job = t->job;
+    Nui__Bank__V1__QuoteRequest request = NUI__BANK__V1__QUOTE_REQUEST__INIT;
+    struct arena *arena = arena_create (0);
+    struct terms_call *call = malloc (sizeof *call);
+    if (!call)
+        abort ();
+    *call = (struct terms_call){job->metad, job->number, t->serial, 0};
+    request.envelope = t->envelope;
+    request.all_of = true;
+    request.n_items = job->part_count;
+    request.items = arena_array (arena, job->part_count, sizeof *request.items);
+    for (uint32_t p = 0; p < job->part_count; p++) {
+        const struct site *site = site_find (job->metad, job->record->part[p].site);
+        struct survey_offer offer = {.part = p, .shape = job->record->part[p].shape};
+        snprintf (offer.site_name, sizeof offer.site_name, "%s", job->record->part[p].site);
+        offer.procs = (uint32_t)jobcheck_procs (t->body->components[p], offer.shape);
+        if (site)
+            snprintf (offer.machine, sizeof offer.machine, "%s", site->machine);
+        request.items[p] = price_item (t->body, &offer, arena);
+    }
+    link_call (job->metad->bank, "Quote", &request.base, QUOTE_TIMEOUT, terms_on_price, call);
+    arena_destroy (arena);
+}
+
 void terms_begin (struct gridjob *job, const EnvelopeMessage *envelope, terms_done done, void *arg)
 {
     struct err err = {0};
@@ -343,16 +447,12 @@ void terms_begin (struct gridjob *job, const EnvelopeMessage *envelope, terms_do
     t->done = done;
     t->arg = arg;
     memcpy (t->transaction, job->record->transaction, sizeof t->transaction);
-    t->left = job->part_count + 1;
-    for (uint32_t p = 0; p < job->part_count; p++) {
+    for (uint32_t p = 0; p < job->part_count; p++)
         t->attempt[p] = job->record->part[p].attempt;
-        if (!site_find (job->metad, job->record->part[p].site))
-            err_set (&t->why, ERR_UNAVAILABLE, "site %.60s is not configured any more",
-                     job->record->part[p].site);
-        terms_send (t, p, false);
-    }
-    if (--t->left == 0)
-        terms_decide (t);
+    if (terms_dearer (t))
+        terms_price (t);
+    else
+        terms_ask (t);
 }
 
 void terms_recover (struct gridjob *job)

@@ -556,7 +556,7 @@ int metastore_component_load (struct metastore *store, uint64_t number, struct a
 #define RECORD(field, column, flags) ROW_AS (struct coalloc_record, field, column, flags)
 #define MEMBER(field, column) ROW_AS (struct coalloc_part, field, column, 0)
 
-/* The bounds are written once, but for the one that its owner can renew. */
+/* The bounds are written once, but for those that its owner can renew, or sign anew (group/terms.c). */
 static const struct row_column record_columns[] = {
     RECORD (phase, "phase", 0),
     RECORD (tries, "tries", 0),
@@ -575,7 +575,7 @@ static const struct row_column record_columns[] = {
     RECORD (not_before, "not_before_us", ROW_ONCE),
     RECORD (deadline, "deadline_us", ROW_ONCE),
     RECORD (expires, "expires_us", 0),
-    RECORD (cost_max, "cost_max", ROW_ONCE),
+    RECORD (cost_max, "cost_max", 0),
     RECORD (not_after, "not_after_us", ROW_ONCE),
     RECORD (prefer, "prefer", ROW_ONCE),
 };

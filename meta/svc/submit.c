@@ -655,10 +655,12 @@ void on_estimate (void *self, struct rpccall *call, const ProtobufCMessage *mess
         return;
     err_clear (&err);
     asking->bound_only = request->bound_only;
-    if (asking->bound_only ? submit_check (asking, &err)
-                           : jobcheck_times (asking->job, true, clock_now_us (), &err) ||
-                                 sites_check (asking, &err) ||
-                                 gridlicence_check (asking->metad, asking->job, &err))
+    /* Other terms are no other job, which limits would count. */
+    bool whole = asking->bound_only && !(asking->job->reserve && asking->job->reserve->changes.len);
+    if (whole ? submit_check (asking, &err)
+              : jobcheck_times (asking->job, true, clock_now_us (), &err) ||
+                    sites_check (asking, &err) ||
+                    gridlicence_check (asking->metad, asking->job, &err))
         asking_fail (asking, &err);
     else
         survey_ask (asking, estimate_surveyed);

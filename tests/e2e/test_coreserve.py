@@ -174,10 +174,20 @@ class Coreserve(GridCase):
         """Longer, shorter, fewer tasks, for others: at all of its sites or at none, before and after its beginning, whoever dies."""
         minute = timedelta(minutes=1)
         self.nui(layout.OPERATOR, "project", "add-user", "physics", "bob")
-        ident = self.coreserve("--component", "left:site=alpha,tasks=2", "--component", "right:site=beta,tasks=2", "-d", "2:00",
-                               "--at", "+40", "--window", "1:00").stdout.strip()
+        asked = self.coreserve("--component", "left:site=alpha,tasks=2", "--component", "right:site=beta,tasks=2", "-d", "2:00",
+                               "--at", "+40", "--window", "1:00")
+        ident = asked.stdout.strip()
         self.wait_firm(ident)
-        self.assertEqual(self.change(ident, "-d", "10:00", "--users", "bob").stdout.strip(), ident)
+        # What it may cost is signed again with its terms, and the bank is asked before any site is.
+        said = self.change(ident, "-d", "10:00", "--max-cost", "0.000001", code=1).stderr
+        self.assertIn("its bound is 0.000001", said)
+        self.assertIn("not above zero", self.change(ident, "--max-cost", "0", code=1).stderr)
+        self.assertEqual(self.ends(ident), {"alpha": (2 * minute, 2), "beta": (2 * minute, 2)})
+        longer = self.change(ident, "-d", "10:00", "--users", "bob")
+        self.assertEqual(longer.stdout.strip(), ident)
+        bound = [float(re.search(r"signed for at most ([0-9.]+) credits", d.stderr)[1]) for d in (asked, longer)]
+        self.assertAlmostEqual(bound[1], 5 * bound[0], delta=bound[0])
+        self.assertNotIn("signed for", self.change(ident, "--users", "bob").stderr)
         wait_for("both to be longer", lambda: self.ends(ident) == {"alpha": (10 * minute, 2), "beta": (10 * minute, 2)}, 30)
         self.restart("alpha", "beta", "meta")
         self.assertEqual(self.ends(ident), {"alpha": (10 * minute, 2), "beta": (10 * minute, 2)})

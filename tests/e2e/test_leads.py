@@ -16,8 +16,10 @@ class Leads(GridCase):
         super().fund()
         cls.heard = cls.job_dir() / "heard"
         cls.deaf = cls.job_dir() / "deaf"
+        cls.slow = cls.job_dir() / "slow"
         program = cls.job_dir() / "hook"
-        program.write_text(f"#!/bin/sh\necho \"$1|$2|$3|$NUI_PROJECT|$NUI_LEADS|$NUI_KEY\" >> {cls.heard}\ntest ! -e {cls.deaf}\n")
+        program.write_text(f"#!/bin/sh\necho \"$1|$2|$3|$NUI_PROJECT|$NUI_LEADS|$NUI_KEY\" >> {cls.heard}\n"
+                           f"n=0\nwhile test -e {cls.slow} && test $n -lt 200; do sleep 0.1; n=$((n + 1)); done\ntest ! -e {cls.deaf}\n")
         program.chmod(0o755)
         with open(cls.grid.layout.config("bank"), "a", encoding="utf-8") as f:
             f.write(f"NOTIFICATIONPROGRAM {program}\nNOTIFICATIONACCOUNT {pwd.getpwuid(os.geteuid()).pw_name}\nNOTIFICATIONEVENTS ALLOCATION\n")
@@ -64,9 +66,14 @@ class Leads(GridCase):
         self.assertEqual(first[3:5], ("tiny", "nui://demo/user/bob"))
         self.assertEqual({tuple(w) for w in self.words()}, {first})
         # All of it; what the bank has said is not said again by another that was started anew.
+        # The database goes away between the telling and the writing down.
         before = len(self.words())
+        self.slow.touch()
         self.nui(layout.AGENCY, "withdraw", "-A", "small", 55)
         self.wait_words(before + 1)
+        self.grid.postgres.stop()
+        self.slow.unlink()
+        self.grid.postgres.start()
         wait_for("it to be written down", lambda: len(self.told()) == 2, 90)
         self.again()
         self.grid.wait_serving()
