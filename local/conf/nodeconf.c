@@ -385,9 +385,30 @@ static int topology_load (struct nodeconf *nodes, struct err *err)
     return rc;
 }
 
+/* NODECFG[node*] of a file of Maui's: whom it means is not known before the nodes are. */
+static void patterns_tell (struct conf *conf)
+{
+    struct arena *arena = arena_create (0);
+    for (uint32_t i = 0; i < conf_entry_count (conf); i++) {
+        const struct conf_entry *e = conf_entry (conf, i);
+        const char **name;
+        uint32_t count;
+        if (strcasecmp (e->key, "NODECFG") != 0 || !e->index ||
+            hostlist_expand (e->index, arena, &name, &count, NULL) != ERR_INVALID)
+            continue;
+        conf_note_add (
+            &(struct conf_value){.conf = conf, .key = e->key, .index = e->index, .line = e->line},
+            "is no list of nodes, as node[1-4],gpu1 is; it has no effect");
+        conf_drop (conf, i);
+    }
+    arena_destroy (arena);
+}
+
 int nodeconf_read (struct conf *conf, struct nodeconf *nodes, struct err *err)
 {
     memset (nodes, 0, sizeof *nodes);
+    if (conf_is_lenient (conf))
+        patterns_tell (conf);
     int rc = conf_table_read (conf, nodeconf_params, nodes, err);
     if (rc == 0)
         rc = nodeconf_expand (nodes, err);

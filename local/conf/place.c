@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "local/conf/hosts.h"
 #include "local/conf/items.h"
 #include "local/conf/priorityf.h"
 #include "local/conf/topology.h"
@@ -273,7 +274,8 @@ int place_node (struct place *p, const struct nodeconf_node *node, struct node_s
 
 /* --- names to ids ------------------------------------------------------------------------------ */
 
-/* Marks the nodes of a list, or takes their marks away. */
+/* Marks the nodes of a list, or takes their marks away. Of names that are not here the first is the answer, once the
+ * others are marked. */
 static int hosts_mark (struct place *p, const char *list, bool *node, bool mark,
                        struct arena *arena, struct err *err)
 {
@@ -282,41 +284,92 @@ static int hosts_mark (struct place *p, const char *list, bool *node, bool mark,
     int rc = hostlist_expand_most (list, arena, 2 * cluster_node_count (p->cluster) + 64, &name,
                                    &count, err); /* twice: a list may name one again */
 
-    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+    if (rc != 0)
+        return rc;
+    for (uint32_t i = 0; i < count; i++) {
         struct node_id id;
         if (p->node_find (p->self, name[i], &id))
             node[id.v] = mark;
-        else if (mark) /* whom one does not want need not be there */
+        else if (mark && rc == 0) /* whom one does not want need not be there */
             rc = err_set (err, ERR_NOT_FOUND, "there is no node %.60s", name[i]);
     }
+    return rc;
+}
+
+/* As hosts_mark; where none of the names is a node's, or it is no list, they may be patterns, as SRCFG's HOSTLIST has them. */
+static int hosts_like (struct place *p, const char *list, bool *node, struct arena *arena,
+                       struct err *err)
+{
+    uint32_t nodes = cluster_node_count (p->cluster);
+    struct err why;
+    int rc = hosts_mark (p, list, node, true, arena, err), like;
+
+    if (rc == 0 || !p->node_name || memchr (node, true, nodes))
+        return rc;
+    const char **name = arena_array (arena, nodes + 1, sizeof *name);
+    for (uint32_t n = 0; n < nodes; n++)
+        name[n] = p->node_name (p->self, n);
+    like = hosts_match (list, name, nodes, node, &why);
+    if (like == ERR_NOT_FOUND && rc == ERR_NOT_FOUND)
+        return rc;
+    return like == 0 ? 0 : err_set (err, like, "%s", why.text);
+}
+
+/* The nodes that a list leaves. ERR_NOT_FOUND: it names one that is not here, beside those that are, or leaves none. */
+static int hosts_chosen (struct place *p, const char *text, bool patterns, struct arena *arena,
+                         struct node_id *id, uint32_t *count_out, struct err *err)
+{
+    uint32_t nodes = cluster_node_count (p->cluster), count = 0;
+    bool *node = arena_array (arena, nodes + 1, sizeof *node);
+    char *these = arena_strdup (arena, text), *but = strchr (these, '!');
+    int rc = 0, rest = 0;
+
+    if (but)
+        *but++ = '\0';
+    if (*these)
+        rc = patterns ? hosts_like (p, these, node, arena, err)
+                      : hosts_mark (p, these, node, true, arena, err);
+    else
+        memset (node, true, nodes * sizeof *node);
+    if ((rc == 0 || rc == ERR_NOT_FOUND) && but)
+        rest = hosts_mark (p, but, node, false, arena, err);
+    for (uint32_t n = 0; n < nodes; n++) {
+        if (node[n])
+            id[count++] = (struct node_id){n};
+    }
+    *count_out = count;
+    if (rest != 0)
+        return rest;
+    if (rc == 0 && count == 0)
+        rc = err_set (err, ERR_NOT_FOUND, "'%.60s' leaves no node", text);
     return rc;
 }
 
 int place_hosts (struct place *p, const char *text, uint32_t *id_out, struct err *err)
 {
     struct arena *arena = arena_create (0);
-    uint32_t nodes = cluster_node_count (p->cluster), count = 0;
-    bool *node = arena_array (arena, nodes + 1, sizeof *node);
-    struct node_id *id = arena_array (arena, nodes + 1, sizeof *id);
-    char *these = arena_strdup (arena, text), *but = strchr (these, '!');
-    int rc = 0;
+    uint32_t count;
+    struct node_id *id = arena_array (arena, cluster_node_count (p->cluster) + 1, sizeof *id);
+    int rc = hosts_chosen (p, text, false, arena, id, &count, err);
 
-    if (but)
-        *but++ = '\0';
-    if (*these)
-        rc = hosts_mark (p, these, node, true, arena, err);
-    else
-        memset (node, true, nodes * sizeof *node);
-    if (rc == 0 && but)
-        rc = hosts_mark (p, but, node, false, arena, err);
-    for (uint32_t n = 0; n < nodes; n++) {
-        if (node[n])
-            id[count++] = (struct node_id){n};
-    }
-    if (rc == 0 && count == 0)
-        rc = err_set (err, ERR_NOT_FOUND, "'%.60s' leaves no node", text);
     if (rc == 0)
         rc = cluster_hosts_define (p->cluster, id, count, id_out, err);
+    arena_destroy (arena);
+    return rc;
+}
+
+/* Of a class: those of its list that are here, *id_out, are defined beside ERR_NOT_FOUND, too. */
+static int class_hosts (struct place *p, const char *text, uint32_t *id_out, uint32_t *count_out,
+                        struct err *err)
+{
+    struct arena *arena = arena_create (0);
+    struct node_id *id = arena_array (arena, cluster_node_count (p->cluster) + 1, sizeof *id);
+    int rc = hosts_chosen (p, text, true, arena, id, count_out, err);
+
+    if (rc == 0 || rc == ERR_NOT_FOUND) { /* of nodes that there are: it cannot fail */
+        int defined = cluster_hosts_define (p->cluster, id, *count_out, id_out, NULL);
+        rc = defined != 0 ? err_set (err, defined, "a list of hosts") : rc;
+    }
     arena_destroy (arena);
     return rc;
 }
@@ -491,19 +544,67 @@ int place_nodeset (struct place *p, const struct policy *policy, const char *tex
 
 /* --- what is not there ---------------------------------------------------------------------------- */
 
-/* rc is what came of a restriction. One of names that are not here is told and left out, where somebody is to be told; one that
- * keeps jobs off nodes (guards) only where nothing is run. */
-static int left_out (const struct place *p, const char *key, const char *index, bool guards, int rc,
-                     struct err *err)
+/* rc is what came of a restriction. One of names that are not here is told, where somebody is to be told, and left out, or
+ * stands and leaves no node (closed). */
+static int told (const struct place *p, const char *key, const char *index, bool closed, int rc,
+                 struct err *err)
 {
-    if (rc != ERR_NOT_FOUND || !p->absent || (guards && !p->nothing_runs))
+    if (rc != ERR_NOT_FOUND || !p->absent)
         return rc;
-    p->absent (p->self, key, index, err->text);
+    p->absent (p->self, key, index, err->text, closed);
     err_clear (err);
     return 0;
 }
 
+static int left_out (const struct place *p, const char *key, const char *index, int rc,
+                     struct err *err)
+{
+    return told (p, key, index, false, rc, err);
+}
+
 /* --- classes, the site ----------------------------------------------------------------------------- */
+
+/* What keeps a class's jobs off nodes stands though it names what is not here; only where nothing is run is it left out. */
+static int class_guards (struct place *p, const struct policy_class *own, const char *name,
+                         struct class_spec *spec, struct err *err)
+{
+    uint32_t count = 0;
+    int rc = own->host_list ? class_hosts (p, own->host_list, &spec->hosts, &count, err) : 0;
+
+    if (rc == ERR_NOT_FOUND && count == 0 && p->nothing_runs)
+        spec->hosts = 0;
+    rc = told (p, "CLASSCFG", name, count == 0 && !p->nothing_runs, rc, err);
+    if (rc != 0 || !own->default_features)
+        return rc;
+    rc = place_features (p, own->default_features, &spec->features, err);
+    if (rc == ERR_NOT_FOUND && p->absent && !p->nothing_runs &&
+        names_to_bits (p->features, ":none", "", &spec->features, NULL) != 0)
+        return rc;
+    return told (p, "CLASSCFG", name, !p->nothing_runs, rc, err);
+}
+
+int place_class_open (struct place *p, const struct policy *policy, const uint32_t cred[CRED_KINDS],
+                      bool features, struct err *err)
+{
+    uint32_t class = cred[CRED_CLASS], count = 1;
+    const struct policy_class *own =
+        class == CRED_NONE ? NULL : policy_cred (policy, CRED_CLASS, class)->class;
+    const struct policy_qos *qos = policy_qos (policy, cred[CRED_QOS]);
+    struct features ignored;
+    int rc = 0;
+
+    if (own && own->host_list && !(qos && (qos->flags & QOS_IGNHOSTLIST))) {
+        struct arena *arena = arena_create (0);
+        struct node_id *id = arena_array (arena, cluster_node_count (p->cluster) + 1, sizeof *id);
+        rc = hosts_chosen (p, own->host_list, true, arena, id, &count, err);
+        arena_destroy (arena);
+    }
+    if (count > 0) /* whatever others it names */
+        rc = own && own->default_features && !features
+                 ? place_features (p, own->default_features, &ignored, err)
+                 : 0;
+    return rc == 0 ? 0 : err_prefix (err, "class %.63s", cred_name (p->names, CRED_CLASS, class));
+}
 
 int place_class (struct place *p, const struct policy *policy, uint32_t class, time_us now,
                  struct err *err)
@@ -522,17 +623,12 @@ int place_class (struct place *p, const struct policy *policy, uint32_t class, t
         spec.column = (uint8_t)place_class_column (p, name);
     if (own) {
         spec.access = (uint8_t)own->node_access;
-        if (own->host_list)
-            rc = left_out (p, "CLASSCFG", name, true,
-                           place_hosts (p, own->host_list, &spec.hosts, err), err);
-        if (rc == 0 && own->default_features)
-            rc = left_out (p, "CLASSCFG", name, true,
-                           place_features (p, own->default_features, &spec.features, err), err);
+        rc = class_guards (p, own, name, &spec, err);
         if (rc == 0 && own->exclude_features)
-            rc = left_out (p, "CLASSCFG", name, false,
+            rc = left_out (p, "CLASSCFG", name,
                            place_features (p, own->exclude_features, &spec.exclude, err), err);
         if (rc == 0 && own->nodeset)
-            rc = left_out (p, "CLASSCFG", name, false,
+            rc = left_out (p, "CLASSCFG", name,
                            place_nodeset (p, policy, own->nodeset, &spec.nodeset, err), err);
     }
     if (rc == 0)
@@ -559,7 +655,7 @@ int place_apply (struct place *p, const struct policy *policy, const char *topol
                  struct err *err)
 {
     uint32_t site = NODESET_NONE;
-    int rc = left_out (p, "TOPOLOGYFILE", NULL, false, topology_apply (p, topology, now, err), err);
+    int rc = left_out (p, "TOPOLOGYFILE", NULL, topology_apply (p, topology, now, err), err);
 
     for (uint32_t bit = 0; bit < strtab_count (p->class); bit++)
         (void)strtab_intern (p->names->tab[CRED_CLASS], strtab_name (p->class, bit));
@@ -573,8 +669,7 @@ int place_apply (struct place *p, const struct policy *policy, const char *topol
         if (!w.attribute)
             return err_set (err, ERR_INVALID, "NODESETPOLICY without NODESETATTRIBUTE");
         snprintf (w.list, sizeof w.list, "%s", policy->nodeset_list ? policy->nodeset_list : "");
-        rc =
-            left_out (p, "NODESETPOLICY", NULL, false, set_define (p, policy, &w, &site, err), err);
+        rc = left_out (p, "NODESETPOLICY", NULL, set_define (p, policy, &w, &site, err), err);
         if (rc != 0)
             return err_prefix (err, "NODESETPOLICY");
     }

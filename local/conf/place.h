@@ -17,8 +17,11 @@ struct place {
     struct strtab *features; /* shared with the caller: number is the feature's */
     /* A node's number by its name; false: there is none. */
     bool (*node_find) (void *self, const char *name, struct node_id *out);
-    /* Told of a restriction that names what is not here, and is left out; NULL: it is refused. */
-    void (*absent) (void *self, const char *key, const char *index, const char *why);
+    /* And the other way; NULL: a class's HOSTLIST is a list of names, and no pattern. */
+    const char *(*node_name) (void *self, uint32_t node);
+    /* Told of a restriction that names what is not here: left out, or closed, a class that has no node then;
+     * NULL: it is refused. */
+    void (*absent) (void *self, const char *key, const char *index, const char *why, bool closed);
     bool nothing_runs; /* a simulation: also those that keep jobs off nodes */
     void *self;
     /* own */
@@ -48,6 +51,10 @@ int place_apply (struct place *place, const struct policy *policy, const char *t
 /* The same for one class, new since (a job names it). */
 int place_class (struct place *place, const struct policy *policy, uint32_t class, time_us now,
                  struct err *err);
+/* ERR_NOT_FOUND, with what is not here: its class's HOSTLIST or DEFAULT.FEATURES leave a job no node. features: it asks for
+ * some itself, in place of its class's. */
+int place_class_open (struct place *place, const struct policy *policy,
+                      const uint32_t cred[CRED_KINDS], bool features, struct err *err);
 
 /* "ONEOF:FEATURE:a:b" (NODESET of a job or class) to an id; the rest as the policy says. */
 int place_nodeset (struct place *place, const struct policy *policy, const char *text,

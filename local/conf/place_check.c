@@ -1,6 +1,7 @@
 /* place_check: what only shows when nodes are made, as faults of the file with their lines: more classes or resources than
  * there can be, hosts, features, switches and node sets that nobody has. It makes the nodes as the daemon will, with place.c, of a
  * cluster that is thrown away. settings_read calls it, once the file is good in itself. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,14 +25,19 @@ static bool node_find (void *self, const char *name, struct node_id *out)
     return n != STRTAB_NONE;
 }
 
+static const char *node_name (void *self, uint32_t node)
+{
+    return strtab_name (((struct trial *)self)->node, node);
+}
+
 /* As the daemon will, with a file of Maui's. */
-static void absent (void *self, const char *key, const char *index, const char *why)
+static void absent (void *self, const char *key, const char *index, const char *why, bool closed)
 {
     const struct trial *t = self;
     const struct conf_entry *e = conf_entry_last (t->conf, key, index, NULL);
     conf_note_add (
         &(struct conf_value){.conf = t->conf, .key = key, .index = index, .line = e ? e->line : 0},
-        "%s; left out", why);
+        "%s; %s", why, closed ? "jobs of the class are refused until there is" : "left out");
 }
 
 static struct strtab *tab_copy (const struct strtab *from)
@@ -53,6 +59,7 @@ static int trial_open (struct trial *t, struct err *err)
     t->cluster = cluster_create (t->policy, NULL, err);
     if (t->cluster)
         place_open (&t->place, t->cluster, &t->names, t->features, node_find, t);
+    t->place.node_name = node_name;
     if (t->cluster && conf_is_lenient (t->conf))
         t->place.absent = absent;
     return t->cluster ? 0 : err->code;
@@ -97,6 +104,32 @@ static int line_try (struct trial *t, const struct nodeconf_line *line, struct e
     return rc;
 }
 
+/* A QoS's jobs wait for a node that has its features, which may come. */
+static void qos_tell (const struct trial *t)
+{
+    const struct strtab *qos = t->names.tab[CRED_QOS];
+    char name[NODECONF_FEATURE_MAX + 1];
+
+    for (uint32_t q = 0; q < strtab_count (qos); q++) {
+        const char *list = policy_qos (t->policy, q)->features;
+        for (size_t n = 0; list && *list; list += n + (list[n] == ',')) {
+            n = strcspn (list, ",");
+            snprintf (name, sizeof name, "%.*s", (int)(n < sizeof name ? n : 0), list);
+            if (!*name || strtab_find (t->features, name) != STRTAB_NONE)
+                continue;
+            const char *index = strtab_name (qos, q);
+            const struct conf_entry *e = conf_entry_last (t->conf, "QOSFEATURES", index, NULL);
+            if (!e)
+                e = conf_entry_last (t->conf, "QOSCFG", index, "FEATURES=");
+            conf_note_add (&(struct conf_value){.conf = t->conf,
+                                                .key = e ? e->key : "QOSCFG",
+                                                .index = index,
+                                                .line = e ? e->line : 0},
+                           "no node has the feature %s; jobs of the QoS wait until one has", name);
+        }
+    }
+}
+
 /* Every class by itself; the rest is the site's. */
 static void apply_try (struct trial *t, struct err *err)
 {
@@ -125,8 +158,11 @@ int settings_place_check (struct conf *conf, const struct settings *settings, st
     }
     if (rc == 0 && place_prepare (&t.place, NULL, 0, t.nodes->global_gres, 0, &why) != 0)
         fault_at (&t, "NODECFG", "GLOBAL", &why, err);
-    else if (rc == 0 && !settings->rm_kind->has_nodes) /* who else has nodes tells of them later */
+    else if (rc == 0 &&
+             !settings->rm_kind->has_nodes) { /* who else has nodes tells of them later */
+        qos_tell (&t);
         apply_try (&t, err);
+    }
     trial_close (&t);
     return err->code;
 }

@@ -66,9 +66,33 @@ static struct standing_parts *parts_of (struct standing_file *f, const char *nam
 
 /* --- values ---------------------------------------------------------------------------------- */
 
-static int days_read (const char *text, uint32_t *out, struct err *err)
+/* The days of one word: SUN, Sunday; FRI-MON; WEEKDAYS, WEEKEND. 0: it is none. */
+static uint32_t days_of (const char *text, size_t n)
 {
     static const char *const day[] = {"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"};
+    const char *dash = memchr (text, '-', n);
+    uint32_t days = 0;
+    int from = 0, to = 0;
+    if (strncasecmp (text, "WEEKEND", n < 7 ? 8 : 7) == 0)
+        return 1u << 0 | 1u << 6;
+    if (strncasecmp (text, "WEEKDAY", n < 7 ? 8 : 7) == 0)
+        return 0x3E;
+    const char *last = dash ? dash + 1 : text;
+    if (n < 3 || (size_t)(text + n - last) < 3 || (dash && dash - text < 3))
+        return 0;
+    while (from < 7 && strncasecmp (text, day[from], 3) != 0)
+        from++;
+    while (to < 7 && strncasecmp (last, day[to], 3) != 0)
+        to++;
+    if (from == 7 || to == 7)
+        return 0;
+    for (int d = from; days |= 1u << d, d != to;)
+        d = (d + 1) % 7;
+    return days;
+}
+
+static int days_read (const char *text, uint32_t *out, struct err *err)
+{
     uint32_t days = 0;
     if (strcasecmp (text, "ALL") == 0) {
         *out = 0x7F;
@@ -76,14 +100,12 @@ static int days_read (const char *text, uint32_t *out, struct err *err)
     }
     while (*text) {
         size_t n = strcspn (text, ",:|[] \t");
-        int d = 0;
-        while (n >= 3 && d < 7 && strncasecmp (text, day[d], 3) != 0)
-            d++;
-        if (n > 0 && (n < 3 || d == 7))
-            return err_set (err, ERR_INVALID, "'%.*s' is no day: ALL, or SUN, MON … SAT",
+        uint32_t these = n > 0 ? days_of (text, n) : 0;
+        if (n > 0 && these == 0)
+            return err_set (err, ERR_INVALID,
+                            "'%.*s' is no day: ALL, WEEKDAYS, WEEKEND, or SUN, MON … SAT, MON-FRI",
                             (int)(n < 20 ? n : 20), text);
-        if (n > 0)
-            days |= 1u << d;
+        days |= these;
         text += n + (text[n] != 0);
     }
     *out = days;

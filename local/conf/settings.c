@@ -17,8 +17,23 @@
 
 static const char *const failure_words[] = {"FAIL", "REQUEUE", "CANCEL", NULL};
 
-/* Those of Maui's that there is no adapter for would leave the nodes to two schedulers: only a file that is looked at
- * as a policy may name one. */
+/* An adapter program's, as far as there is one. */
+static const char *rm_program_of (const char *name)
+{
+    static const struct {
+        const char *name, *program;
+    } known[] = {{"PBS", "nui-pbs"},
+                 {"TORQUE", "nui-pbs"},
+                 {"PBSPRO", "nui-pbs"},
+                 {"SGE", "nui-gridengine"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcasecmp (name, known[i].name) == 0)
+            return known[i].program;
+    return NULL;
+}
+
+/* Those of Maui's that are not spoken here would leave the nodes to two schedulers: only a file of Maui's may name one,
+ * and nothing is run then (rm_missing). */
 static int set_rm_type (void *target, const struct conf_value *value, struct err *err)
 {
     static const char *const others[] = {"PBS", "TORQUE", "PBSPRO", "LL",    "LSF", "SGE", "WIKI",
@@ -35,10 +50,19 @@ static int set_rm_type (void *target, const struct conf_value *value, struct err
     rm_kinds_do (ours, sizeof ours);
     for (int i = 0; others[i]; i++)
         if (strcasecmp (name, others[i]) == 0) {
-            static const char told[] = "%s: there is no adapter for it: nui-local %s";
-            if (!conf_is_partial (value->conf))
-                return err_set (err, ERR_UNSUPPORTED, told, others[i], ours);
-            conf_note_add (value, told, others[i], ours);
+            const char *program = rm_program_of (name);
+            char why[sizeof ours + 80];
+            text_printf (why, sizeof why, "%s%s%s%s", others[i],
+                         program ? " is spoken to by a program: TYPE=NATIVE ADAPTER="
+                                 : ": there is no adapter for it: nui-local ",
+                         program ? program : ours, program ? " (nui-local(8))" : "");
+            if (!conf_is_lenient (value->conf))
+                return err_set (err, ERR_UNSUPPORTED, "%s", why);
+            conf_note_add (value, "%s%s", why,
+                           conf_is_partial (value->conf)
+                               ? ""
+                               : "; until then nothing is run, as in mode TEST");
+            s->rm_missing = !conf_is_partial (value->conf);
             return 0;
         }
     rm_kinds_neither (ours, sizeof ours);
@@ -141,6 +165,55 @@ static int rm_record (void *target, const char *index, void **record_out, struct
                                     .token_life = 600 * US_PER_S};
     *record_out = target; /* one resource manager; its name is the administrator's */
     return 0;
+}
+
+/* The TYPE of a line; "": it has none. */
+static void rm_type_of (const struct conf_entry *e, char out[32])
+{
+    *out = '\0';
+    for (const char *p = e->value; strcasecmp (e->key, "RMCFG") == 0 && *p;
+         p += strcspn (p, " \t")) {
+        p += strspn (p, " \t");
+        if (strncasecmp (p, "TYPE=", 5) == 0)
+            text_printf (out, 32, "%.*s", (int)strcspn (p + 5, "@ \t"), p + 5);
+    }
+}
+
+static bool rm_same (const struct conf_entry *a, const struct conf_entry *b)
+{
+    return strcasecmp (a->index ? a->index : "", b->index ? b->index : "") == 0;
+}
+
+/* Of several that have a TYPE the first that there is an adapter for counts, and that is no source of licences or
+ * measurements alone; what is said of the others is told. */
+static void rm_choose (struct conf *conf)
+{
+    const struct conf_entry *chosen = NULL, *first = NULL;
+    uint32_t count = conf_entry_count (conf);
+    char type[32];
+    for (uint32_t i = 0; i < count && !chosen; i++) {
+        const struct conf_entry *e = conf_entry (conf, i);
+        rm_type_of (e, type);
+        first = first || !*type ? first : e;
+        if (*type && rm_kind_find (type) && !strstr (e->value, "RESOURCETYPE="))
+            chosen = e;
+    }
+    chosen = chosen ? chosen : first;
+    for (uint32_t i = 0; i < count && chosen; i++) {
+        const struct conf_entry *typed = conf_entry (conf, i);
+        rm_type_of (typed, type);
+        for (uint32_t k = 0; k < count && *type && !rm_same (typed, chosen); k++) {
+            const struct conf_entry *e = conf_entry (conf, k);
+            if (strcasecmp (e->key, "RMCFG") != 0 || !rm_same (e, typed) || conf_dropped (conf, k))
+                continue;
+            conf_note_add (
+                &(struct conf_value){
+                    .conf = conf, .key = e->key, .index = e->index, .line = e->line},
+                "there is one resource manager, RMCFG[%s]: this line has no effect",
+                chosen->index ? chosen->index : "");
+            conf_drop (conf, k);
+        }
+    }
 }
 
 static void rm_defaults (struct settings *s)
@@ -789,6 +862,7 @@ int settings_read (struct conf *conf, struct cred_names *names, int mode, struct
     s->rm_kind = rm_kind_default ();
     settings_am_init (&s->am);
     struct err step[6] = {0};
+    rm_choose (conf);
     policy_conf_read (conf, names, &s->policy, &step[0]);
     conf_table_read (conf, settings_params, s, &step[1]);
     conf_table_read (conf, settings_stage_params, &s->stage, &step[2]);
@@ -801,6 +875,8 @@ int settings_read (struct conf *conf, struct cred_names *names, int mode, struct
         memcpy (s->am.fallback, s->am.older, sizeof s->am.fallback);
     if (rc == 0 && mode >= 0)
         s->mode.mode = mode;
+    if (rc == 0 && s->rm_missing && s->mode.mode != MODE_SIMULATION)
+        s->mode.mode = MODE_TEST;
     if (rc == 0)
         rm_defaults (s);
     if (rc == 0 && conf_is_lenient (conf))

@@ -221,7 +221,8 @@ struct settings {
     const char *checkpoint_account; /* CHECKPOINTACCOUNT; NULL: the job's own */
     int node_failure;               /* enum node_failure: JOBACTIONONNODEFAILURE */
     const struct rm_kind *rm_kind;  /* RMCFG TYPE */
-    struct rm_options rm;           /* the rest of RMCFG */
+    bool rm_missing;      /* a file of Maui's names one that is not spoken here: nothing is run */
+    struct rm_options rm; /* the rest of RMCFG */
     struct settings_cap caps[SETTINGS_CAPS_MAX];
     uint32_t cap_count;
     struct settings_grid grids[SETTINGS_CAPS_MAX]; /* GRIDCFG */

@@ -162,8 +162,9 @@ static void told (void *self, const char *sentence)
         site->note (site->note_self, sentence);
 }
 
-static void absent (void *self, const char *key, const char *index, const char *why)
+static void absent (void *self, const char *key, const char *index, const char *why, bool closed)
 {
+    (void)closed; /* nothing is run, so nothing has to be kept off */
     char text[ERR_TEXT_MAX + 160];
     snprintf (text, sizeof text, "%s%s%.60s%s: %s; left out here", key, index ? "[" : "",
               index ? index : "", index ? "]" : "", why);
@@ -212,6 +213,7 @@ static int furnish (void *self, struct cluster *cluster, time_us now, struct err
     for (uint32_t c = 0; c < site->workload->constraint_count; c++)
         (void)strtab_intern (site->features, site->workload->constraint[c]);
     place_open (&site->place, cluster, site->workload->names, site->features, node_find, site);
+    site->place.node_name = node_name;
     site->place.absent = site->others ? absent : NULL;
     site->place.nothing_runs = true;
     site->standing = standing_create (&standing);

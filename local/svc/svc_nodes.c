@@ -118,12 +118,18 @@ static int node_add (struct svc *svc, const struct nodeconf_node *n, const struc
     return rc == 0 ? cluster_node_update (svc->cluster, id, &changed, now, err) : rc;
 }
 
-/* Of a file of Maui's: what place.c left out. */
-static void nodes_absent (void *self, const char *key, const char *index, const char *why)
+static const char *nodes_name (void *self, uint32_t node)
+{
+    return ((struct svc *)self)->node_by_id[node]->name;
+}
+
+/* Of a file of Maui's, or of nodes that are the resource manager's: what place.c left out, or a class that has no node. */
+static void nodes_absent (void *self, const char *key, const char *index, const char *why,
+                          bool closed)
 {
     const struct svc *svc = self;
-    log_event (svc->log, LOG_LEVEL_INFO, "svc", "left_out", "parameter=%s%s%.60s error=\"%s\"", key,
-               index ? ":" : "", index ? index : "", why);
+    log_event (svc->log, LOG_LEVEL_INFO, "svc", closed ? "class_closed" : "left_out",
+               "parameter=%s%s%.60s error=\"%s\"", key, index ? ":" : "", index ? index : "", why);
 }
 
 /* New ones are added, others changed, absent ones are down. */
@@ -137,7 +143,8 @@ static int nodes_apply (struct svc *svc, const struct settings *settings,
     for (uint32_t i = 0; i < svc->node_count; i++)
         svc->node_by_id[i]->configured = false;
     svc->node_types = false;
-    svc->place.absent = settings->maui_file ? nodes_absent : NULL;
+    svc->place.node_name = nodes_name;
+    svc->place.absent = settings->maui_file || settings->rm_kind->has_nodes ? nodes_absent : NULL;
     char *licences = rmnodes_licences (svc, settings);
     rc = place_prepare (&svc->place, nodes, count, licences, now, err);
     free (licences);

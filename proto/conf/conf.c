@@ -342,6 +342,11 @@ void conf_drop (struct conf *conf, uint32_t i)
     conf->slot[i].used = conf->slot[i].dropped = true;
 }
 
+bool conf_dropped (const struct conf *conf, uint32_t i)
+{
+    return conf->slot[i].dropped;
+}
+
 struct arena *conf_arena (struct conf *conf)
 {
     return conf->arena;

@@ -54,6 +54,7 @@ const struct conf_entry *conf_entry_last (const struct conf *conf, const char *k
                                           const char *index, const char *words);
 /* Entry i is passed over by every table. */
 void conf_drop (struct conf *conf, uint32_t i);
+bool conf_dropped (const struct conf *conf, uint32_t i);
 struct arena *conf_arena (struct conf *conf); /* for what is to live as long as conf */
 const char *conf_name (const struct conf *conf);
 /* path, or the file's folder + "/" + path when it is relative; lives as long as conf. */

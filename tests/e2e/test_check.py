@@ -92,8 +92,8 @@ class Check(SiteCase):
             if file.name.startswith("refused-") or re.search(r"SIMULATION|^SIM", text, re.M):
                 continue
             copy = self.state / file.name
-            copy.write_text(head + "".join(line for line in text.splitlines(True) if not line.upper().startswith("RMCFG")),
-                            encoding="latin-1")
+            copy.write_text(head + "".join(line for line in text.splitlines(True) if not re.match(
+                "(?i)RMCFG(?!.* TYPE=(PBS|LL|SGE).*[^\\\\]$)", line.rstrip("\r\n"))), encoding="latin-1")
             done = subprocess.run([self.site("any").programs["nui-local"], "--config", copy, "--check"], capture_output=True,
                                   text=True, timeout=600)
             self.assertEqual(done.returncode, 0, f"{file.name}: {done.stderr}")
@@ -104,7 +104,8 @@ class Check(SiteCase):
         for line, code in (("MAUIFILE FALSE\nFSDETPH 3", 1), ("MAUIFILE TRUE\nFSDETPH 3", 0), ("MAUIFILE MAYBE", 1),
                            ("MAUIFILE TRUE\nUSERCFG[a] MAXJOB=many", 1),
                            ("MAUIFILE TRUE\nNODESETPOLICY ONEOF\nNODESETATTRIBUTE FEATURE\nNODESETLIST wide", 0),
-                           ("MAUIFILE TRUE\nCLASSCFG[big] HOSTLIST=gone1", 1)):
+                           ("CLASSCFG[big] HOSTLIST=gone1", 1), ("MAUIFILE TRUE\nCLASSCFG[big] HOSTLIST=gone1", 0),
+                           ("MAUIFILE TRUE\nCLASSCFG[big] DEFAULT.FEATURES=wide", 0)):
             file.write_text(head.split("\n", 1)[1] + line + "\n")
             done = subprocess.run([self.site("any").programs["nui-local"], "--config", file, "--check"], capture_output=True,
                                   text=True, timeout=600)
@@ -155,13 +156,13 @@ class Check(SiteCase):
         """One run tells everything: each fault with its line, then what a daemon's file lacks."""
         code, words, site = self.check(GOOD)
         text = site.config.read_text().replace("CA ", "#CA ")
-        site.config.write_text(text + "FSDEPTH many\nUSERCFG[john] MAXJOB=x MAXPROC=y\nRMCFG[base] TYPE=PBS\n"
+        site.config.write_text(text + "FSDEPTH many\nUSERCFG[john] MAXJOB=x MAXPROC=y\nRMCFG[base] TYPE=LSF\n"
                                "ADMIN1 ALL\nFOOBAR 1\n")
         done = subprocess.run([site.programs["nui-local"], "--config", site.config, "--check"], capture_output=True,
                               text=True, timeout=600)
         lines = done.stderr.splitlines()
         for says in ("FSDEPTH: ", "USERCFG[john]: MAXJOB: ", "USERCFG[john]: MAXPROC: ",
-                     "RMCFG[base]: TYPE: PBS: there is no adapter", "ADMIN1: ALL stands alone",
+                     "RMCFG[base]: TYPE: LSF: there is no adapter", "ADMIN1: ALL stands alone",
                      "FOOBAR: neither Maui nor Nui has such a parameter"):
             self.assertEqual(len([line for line in lines if says in line and "cfg: line " in line]), 1, (says, lines))
         self.assertIn("CA is missing", lines[-2])

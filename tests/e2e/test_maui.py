@@ -137,9 +137,9 @@ class Maui(SiteCase):
                               (("-q", "short", "-l", "procs=5"), "class short: 5 breaks MAX.PROC of 4"),
                               (("-q", "small", "-l", "procs=3"),
                                "asks for 3 of active MAXPROC, the limit of class small is 2"),
-                              (("-q", "shrot",), "site alpha has no class shrot"),
+                              (("-q", "shrot",), "site alpha has no class shrot (it has batch, short, small)"),
                               (("-q", "shrot",), "site alpha has no class shrot"),  # nor has it by now
-                              (("--qos", "hihi"), "site alpha has no QoS hihi")):
+                              (("--qos", "hihi"), "site alpha has no QoS hihi (it has hi)")):
             limit = () if "walltime" in str(options) else ("-t", "10:00")
             self.no(1, says, "msub", *options, *limit, script)
         for options in (("-q", "short"), ("-q", "small"), ("--qos", "hi"), ()):
@@ -161,7 +161,7 @@ class Maui(SiteCase):
         self.run_("mjobctl", "-m", "priority+=7", "104")
         self.assertEqual(self.data(self.alpha, "mjobctl", "-q", "priority", "104")[0]["value"], "8")
         self.no(2, "only wclimit, priority and hold can be added to", "mjobctl", "-m", "account+=x", "104")
-        self.no(5, "site alpha has no class shrot", "mjobctl", "-m", "class=shrot", "104")
+        self.no(5, "site alpha has no class shrot (it has batch, short, small)", "mjobctl", "-m", "class=shrot", "104")
         self.assertEqual(self.run_("mjobctl", "-q", "diag", "104"), self.run_("checkjob", "-v", "104"))
         self.no(1, "cannot end by then", "setdeadline", "+1:00:00", "104")
         self.assertIn("job deadline adjusted", self.run_("setdeadline", "+2:00:00", "104"))

@@ -102,9 +102,12 @@ static int change_name (struct svc *svc, enum cred_kind kind, const char *value,
                         struct job_change *c, struct err *err)
 {
     bool denied;
+    char there[200];
     int rc = name_check (cred_kind_name (kind), value, err);
-    if (rc == 0 && kind == CRED_CLASS && !jobspec_class_known (svc, value))
-        rc = err_set (err, ERR_NOT_FOUND, "site %s has no class %.63s", svc->site, value);
+    if (rc == 0 && kind == CRED_CLASS && !jobspec_class_known (svc, value)) {
+        jobspec_names_there (svc, CRED_CLASS, there, sizeof there);
+        rc = err_set (err, ERR_NOT_FOUND, "site %s has no class %.63s%s", svc->site, value, there);
+    }
     if (rc != 0)
         return rc;
     c->cred[kind] = strtab_intern (svc->names->tab[kind], value);

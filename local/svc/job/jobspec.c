@@ -53,6 +53,34 @@ bool jobspec_class_known (const struct svc *svc, const char *class)
            strtab_find (svc->place.class, class) != STRTAB_NONE;
 }
 
+static bool is_everybody (const char *name)
+{
+    return strcasecmp (name, "DEFAULT") == 0 || strcasecmp (name, "ALL") == 0 ||
+           strcasecmp (name, "[ALL]") == 0;
+}
+
+/* What there is in place of a name that there is not: " (it has batch, short)", as far as it goes. */
+void jobspec_names_there (const struct svc *svc, enum cred_kind kind, char *out, size_t cap)
+{
+    const struct strtab *from[] = {svc->names->tab[kind],
+                                   kind == CRED_CLASS ? svc->place.class : NULL};
+    size_t len = 0;
+    *out = '\0';
+    for (size_t t = 0; t < 2 && from[t]; t++)
+        for (uint32_t i = 0; i < strtab_count (from[t]); i++) {
+            const char *name = strtab_name (from[t], i);
+            if (is_everybody (name) || (t > 0 && strtab_find (from[0], name) != STRTAB_NONE))
+                continue;
+            if (len + strlen (name) + sizeof " (it has , …)" > cap) {
+                text_printf (out + len, cap - len, "%s", len ? ", …)" : "");
+                return;
+            }
+            text_printf (out + len, cap - len, "%s%s", len ? ", " : " (it has ", name);
+            len += strlen (out + len);
+        }
+    text_printf (out + len, cap - len, "%s", len ? ")" : "");
+}
+
 /* A class or QoS that nobody here has ever named is mostly mistyped. */
 static bool names_known (struct svc *svc, struct jobspec *spec)
 {
@@ -67,6 +95,9 @@ static bool names_known (struct svc *svc, struct jobspec *spec)
     spec->never_fits = true;
     text_printf (spec->never_text, sizeof spec->never_text, "site %s has no %s %.63s", svc->site,
                  what, name);
+    size_t len = strlen (spec->never_text);
+    jobspec_names_there (svc, *what == 'c' ? CRED_CLASS : CRED_QOS, spec->never_text + len,
+                         sizeof spec->never_text - len);
     return false;
 }
 
@@ -74,8 +105,18 @@ static bool names_known (struct svc *svc, struct jobspec *spec)
 static void policy_never (struct svc *svc, struct jobspec *spec)
 {
     struct reason why;
-    if (spec->taken || spec->native || spec->never_fits ||
-        !explain_class_never (svc->cluster, spec->cred, spec->reqs, spec->req_count, spec->walltime,
+    struct err closed;
+    bool features = false;
+    if (spec->taken || spec->native || spec->never_fits)
+        return;
+    for (size_t i = 0; i < spec->component->n_reqs; i++)
+        features = features || spec->component->reqs[i]->n_features > 0;
+    if (place_class_open (&svc->place, svc->settings->policy, spec->cred, features, &closed) != 0) {
+        spec->never_fits = true;
+        text_printf (spec->never_text, sizeof spec->never_text, "%s", closed.text);
+        return;
+    }
+    if (!explain_class_never (svc->cluster, spec->cred, spec->reqs, spec->req_count, spec->walltime,
                               &why))
         return;
     spec->never_fits = true;

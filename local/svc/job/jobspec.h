@@ -61,6 +61,8 @@ int jobspec_sibling (struct svc *svc, const struct jobspec *of, const char *comp
 /* Has the configuration, the resource manager or anything else here ever named this class? A site that names none knows
  * any. */
 bool jobspec_class_known (const struct svc *svc, const char *class);
+/* " (it has batch, short)": the classes or QoS there are, as far as they go into out; "" for none. */
+void jobspec_names_there (const struct svc *svc, enum cred_kind kind, char *out, size_t cap);
 /* It starts when its metascheduler says so, not when it has come to the front of the queue. */
 bool jobspec_is_reserved (const struct jobspec *spec);
 /* Without a signature, as an account of this machine: checked but for who asks. ERR_INVALID. */

@@ -330,6 +330,9 @@ static void nearly (void)
     EXAMPLE ("SIMFLAGS IGNHOSTLIST,IGNQOS", o->s->mode.sim.flags == SIM_IGNQOS);
 #define RESERVED(line, expression) EXAMPLE ("SRCFG[x] HOSTLIST=n1 " line, expression)
     RESERVED ("PERIOD=INFINITY ENDTIME=INFINITY USERLIST=a", r->period == STANDING_INFINITY);
+    RESERVED ("DAYS=WEEKEND", r->days == 0x41);
+    RESERVED ("DAYS=WEEKDAYS,SAT", r->days == 0x7E);
+    RESERVED ("DAYS=Fri-Monday,Wed", r->days == 0x6B);
     RESERVED ("DAYS=MON TUE WED STARTTIME=8:00:00", r->days == 0x0E && r->start_s == 28800);
     RESERVED ("USERLIST=a, b c", admits (o, CRED_USER, 3));
     RESERVED ("USERLIST=bob steve= bill- PRIORITY=3", admits (o, CRED_USER, 3) &&

@@ -40,12 +40,18 @@ static bool node_find (void *self, const char *name, struct node_id *out)
     return false;
 }
 
-static void absent (void *self, const char *key, const char *index, const char *why)
+static const char *node_name (void *self, uint32_t node)
+{
+    return ((struct site *)self)->nodes.node[node].name;
+}
+
+static void absent (void *self, const char *key, const char *index, const char *why, bool closed)
 {
     struct site *s = self;
     size_t len = strlen (s->told);
 
-    snprintf (s->told + len, sizeof s->told - len, "%s[%s] %s\n", key, index ? index : "", why);
+    snprintf (s->told + len, sizeof s->told - len, "%s[%s] %s%s\n", key, index ? index : "", why,
+              closed ? ": closed" : "");
 }
 
 static void nodes_make (struct site *s, const char *topology)
@@ -56,6 +62,7 @@ static void nodes_make (struct site *s, const char *topology)
     s->cluster = cluster_create (s->policy, NULL, &s->err);
     place_open (&s->place, s->cluster, &s->names, s->features, node_find, s);
     s->place.absent = s->tells ? absent : NULL;
+    s->place.node_name = node_name;
     s->place.nothing_runs = s->nothing_runs;
     s->rc = place_prepare (&s->place, s->nodes.node, s->nodes.node_count, s->nodes.global_gres, 0,
                            &s->err);
@@ -215,7 +222,56 @@ static void test_refused (void **state)
              "there already");
 }
 
-/* What names nothing that is here is told and left out; what keeps jobs off nodes only where nothing is run. */
+/* Whether jobs of a class are taken, as far as its hosts and features go; features: they ask for some themselves. */
+static void open_to (struct site *s, const char *class, bool features, const char *sentence)
+{
+    uint32_t cred[CRED_KINDS];
+    struct err err = {0};
+
+    for (int k = 0; k < CRED_KINDS; k++)
+        cred[k] = CRED_NONE;
+    cred[CRED_CLASS] = strtab_find (s->names.tab[CRED_CLASS], class);
+    int rc = place_class_open (&s->place, s->policy, cred, features, &err);
+    assert_int_equal (rc, sentence ? ERR_NOT_FOUND : 0);
+    if (sentence)
+        assert_string_equal (err.text, sentence);
+}
+
+/* A class kept to what is not here stands, without a node; one of whose hosts some are here keeps those; patterns are
+ * HOSTLIST's as in SRCFG. */
+static void test_closed (void **state)
+{
+    static const char text[] = "NODECFG[n[01-04]] PROCS=1 FEATURES=fast\n"
+                               "CLASSCFG[gone] HOSTLIST=m[1-2]\n"
+                               "CLASSCFG[some] HOSTLIST=n01,m1\n"
+                               "CLASSCFG[none] DEFAULT.FEATURES=wide\n"
+                               "CLASSCFG[like] HOSTLIST=n0[12],n.*4\n"
+                               "CLASSCFG[all]  HOSTLIST=ALL\n"
+                               "CLASSCFG[fast] DEFAULT.FEATURES=fast\n";
+    static const char told[] = "CLASSCFG[gone] there is no node m1: closed\n"
+                               "CLASSCFG[some] there is no node m1\n"
+                               "CLASSCFG[none] no node has the feature wide: closed\n";
+    struct site s = {.tells = true};
+
+    (void)state;
+    load (&s, text, NULL);
+    if (s.rc != 0)
+        fail_msg ("%s", s.err.text);
+    assert_string_equal (s.told, told);
+    for (int again = 0; again < 2; again++) { /* and so it stays */
+        open_to (&s, "gone", false, "class gone: there is no node m1");
+        open_to (&s, "none", false, "class none: no node has the feature wide");
+        open_to (&s, "none", true, NULL);
+        open_to (&s, "some", false, NULL);
+        open_to (&s, "like", false, NULL);
+        open_to (&s, "all", false, NULL);
+        open_to (&s, "fast", false, NULL);
+        assert_int_equal (place_apply (&s.place, s.policy, NULL, 0, &s.err), 0);
+    }
+    leave (&s);
+}
+
+/* What names nothing that is here is told and left out; also what keeps jobs off nodes, where nothing is run. */
 static void test_left_out (void **state)
 {
     static const char text[] =
@@ -233,9 +289,6 @@ static void test_left_out (void **state)
     load (&s, text, "SwitchName=a Nodes=n2\n");
     assert_int_equal (s.rc, 0);
     assert_string_equal (s.told, all);
-    leave (&s);
-    load (&s, guards, NULL);
-    assert_int_equal (s.rc, ERR_NOT_FOUND);
     leave (&s);
     s.nothing_runs = true;
     load (&s, guards, NULL);
@@ -305,6 +358,66 @@ static void test_faults (void **state)
             (const char *const[]){"f: line 2: NODESETPOLICY without NODESETATTRIBUTE", NULL});
 }
 
+/* settings_read of a file of Maui's: it is taken, and all of this is told of it. */
+static struct settings *told_of (const char *text, struct conf **conf_out, struct cred_names *names)
+{
+    char whole[4000];
+    struct settings *settings = NULL;
+    struct err err = {0};
+
+    snprintf (whole, sizeof whole, "%sSTATEDIR /var/lib/nui\nSOCKET /run/nui/sock\n", text);
+    cred_names_init (names);
+    *conf_out = conf_parse (whole, strlen (whole), "f", &err);
+    assert_non_null (*conf_out);
+    conf_lenient (*conf_out);
+    if (settings_read (*conf_out, names, -1, &settings, &err) != 0)
+        fail_msg ("%s\n  %s", text, err.text);
+    return settings;
+}
+
+static void is_told (struct conf *conf, const char *sentence)
+{
+    for (uint32_t i = 0; i < conf_note_count (conf); i++)
+        if (strstr (conf_note (conf, i), sentence))
+            return;
+    for (uint32_t i = 0; i < conf_note_count (conf); i++)
+        fprintf (stderr, "%s\n", conf_note (conf, i));
+    fail_msg ("nobody is told: %s", sentence);
+}
+
+/* A second resource manager, one that is not spoken here, nodes that are a pattern. */
+static void test_maui_rm (void **state)
+{
+    struct conf *conf;
+    struct cred_names names;
+    struct settings *s =
+        told_of ("NODECFG[n1] PROCS=1\nNODECFG[n*] MAXJOB=2\nRMCFG[base] TYPE=PBS HOST=h\n"
+                 "RMCFG[lic] TYPE=NATIVE RESOURCETYPE=LICENSE\nCLASSCFG[far] HOSTLIST=m1\n"
+                 "QOSCFG[hi] FEATURES=wide\n",
+                 &conf, &names);
+
+    (void)state;
+    is_told (conf, "f: line 2: NODECFG[n*]: is no list of nodes");
+    is_told (conf, "f: line 3: RMCFG[base] TYPE: PBS is spoken to by a program: TYPE=NATIVE "
+                   "ADAPTER=nui-pbs (nui-local(8)); until then nothing is run, as in mode TEST");
+    is_told (conf, "f: line 4: RMCFG[lic]: there is one resource manager, RMCFG[base]: this line");
+    is_told (conf, "f: line 5: CLASSCFG[far]: there is no node m1; jobs of the class are refused");
+    is_told (conf, "f: line 6: QOSCFG[hi]: no node has the feature wide; jobs of the QoS wait");
+    assert_int_equal (s->nodes.node_count, 1);
+    assert_int_equal (s->mode.mode, MODE_TEST);
+    assert_string_equal (s->rm_kind->name, "EMBEDDED");
+    settings_destroy (s);
+    conf_destroy (conf);
+    cred_names_free (&names);
+    s = told_of ("NODECFG[n1] PROCS=1\nRMCFG[old] TYPE=LL\nRMCFG[new] TYPE=EMBEDDED\n", &conf,
+                 &names);
+    is_told (conf, "f: line 2: RMCFG[old]: there is one resource manager, RMCFG[new]");
+    assert_int_equal (s->mode.mode, MODE_NORMAL);
+    settings_destroy (s);
+    conf_destroy (conf);
+    cred_names_free (&names);
+}
+
 static void test_priorityf (void **state)
 {
     struct node_priority fn;
@@ -327,6 +440,7 @@ int main (void)
         cmocka_unit_test (test_taken),   cmocka_unit_test (test_types),
         cmocka_unit_test (test_refused), cmocka_unit_test (test_left_out),
         cmocka_unit_test (test_faults),  cmocka_unit_test (test_priorityf),
+        cmocka_unit_test (test_closed),  cmocka_unit_test (test_maui_rm),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
