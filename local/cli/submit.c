@@ -77,6 +77,8 @@ static const struct cli_option msub_options[] = {
      "a file that is there before it starts", offsetof (struct job_options, stage_in)},
     {"stage-out", 0, CLI_OPT_LIST, "PATH=URL[,always]",
      "taken there when it completed; always: or failed", offsetof (struct job_options, stage_out)},
+    {"wrap", 0, CLI_OPT_STRING, "COMMAND", "in place of a script: a shell runs this",
+     offsetof (struct job_options, wrap)},
     {"file", 0, CLI_OPT_STRING, "JOB.json", "the same as JSON",
      offsetof (struct job_options, file)},
     {"no-fallback", 0, CLI_OPT_FLAG, NULL,
@@ -324,6 +326,7 @@ const struct cli_command msub_command = {
     .summary = "submit a job to this cluster alone",
     .run = msub_run,
     .help = "nui msub [options] SCRIPT [ARGUMENT...]\n"
+            "nui msub [options] --wrap COMMAND\n"
             "nui msub [options] --file JOB.json",
     .text =
         "Puts a job into the cluster's own queue, without a grid, and prints its id (alpha.17).\n"

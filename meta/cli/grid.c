@@ -146,6 +146,12 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
          "PATH=URL[,always]",                                                                                   \
          "(repeat it) taken there when the job completed; always: also when it failed",                         \
          offsetof (struct job_options, stage_out)},                                                             \
+        {"wrap",                                                                                                \
+         0,                                                                                                     \
+         CLI_OPT_STRING,                                                                                        \
+         "COMMAND",                                                                                             \
+         "in place of a script: a shell runs this",                                                             \
+         offsetof (struct job_options, wrap)},                                                                  \
     {                                                                                                           \
         "file", 0, CLI_OPT_STRING, "JOB.json", "the same as JSON",                                              \
             offsetof (struct job_options, file)                                                                 \

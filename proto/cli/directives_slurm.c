@@ -330,7 +330,7 @@ const struct directive directives_slurm[] = {
     {'W', "wait", NO_VALUE, .noted = "the command returns at once: nui submit --wait waits"},
     {.name = "wait-all-nodes"},
     {0, "wckey", .noted = "it is not kept"},
-    {0, "wrap", .refused = "there is a script already"},
+    {0, "wrap", .refused = "there is a script already: nui submit --wrap is for a job without one"},
     {0},
 };
 

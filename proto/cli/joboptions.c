@@ -97,6 +97,8 @@ static int spec_read (struct cli_context *ctx, const struct job_options *options
         rc = jobspec_script (spec, operands->item[0], operands->item + 1, operands->count - 1, err);
     if (rc == 0 && options->file)
         rc = jobspec_json (spec, options->file, err);
+    if (rc == 0 && options->wrap)
+        rc = jobspec_wrap (spec, options->wrap, err);
     if (rc == 0)
         rc = jobspec_directives (spec, stderr, err);
     if (rc == 0 && cli_account (ctx))

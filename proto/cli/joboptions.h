@@ -72,6 +72,7 @@ struct job_options {
     struct inputs
         *travel; /* what travels with the job, of inputs_create; NULL: it is only asked about */
     const char *file;       /* --file JOB.json */
+    const char *wrap;       /* --wrap COMMAND */
     const char *resources;  /* msub -l */
     bool wait;              /* submit only */
     const char *save;       /* submit only: --save DIR */

@@ -622,3 +622,19 @@ int jobspec_script (struct jobspec *spec, const char *path, char *const *args, i
     size_t len;
     return jobspec_file_read (spec, path, JOBSPEC_SCRIPT_MAX, &data, &len, err);
 }
+
+int jobspec_wrap (struct jobspec *spec, const char *command, struct err *err)
+{
+    if (spec->defaults.script_path || spec->args.count)
+        return err_set (err, ERR_INVALID,
+                        "--wrap makes the script: no other can be named beside it, and no argument "
+                        "of one");
+    if (strspn (command, " \t\n") == strlen (command))
+        return err_set (err, ERR_INVALID, "--wrap: wanted a command, such as --wrap='sleep 10'");
+    if (strlen (command) > JOBSPEC_SCRIPT_MAX)
+        return err_set (err, ERR_LIMIT, "--wrap: the command is larger than %d bytes",
+                        JOBSPEC_SCRIPT_MAX);
+    spec->wrapped =
+        arena_printf (spec->arena, "#!/bin/sh\n# made by --wrap\n\n%s\n", command);
+    return jobspec_set (spec, "name", "wrap", err);
+}

@@ -49,6 +49,10 @@ int jobspec_json (struct jobspec *spec, const char *path, struct err *err);
 int jobspec_script (struct jobspec *spec, const char *path, char *const *args, int arg_count,
                     struct err *err);
 
+/* In place of a script file: a command of the shell, and a name for the job that has none. Before the directives.
+ * ERR_INVALID: there is a script as well, or nothing to run. */
+int jobspec_wrap (struct jobspec *spec, const char *command, struct err *err);
+
 /* What qsub's -l says: "nodes=2:ppn=4,walltime=1:00:00,pmem=512mb". Notes as jobspec_directives. */
 int jobspec_resources (struct jobspec *spec, const char *list, FILE *note, struct err *err);
 

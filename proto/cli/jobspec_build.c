@@ -169,6 +169,11 @@ static int script_build (struct jobspec *spec, const struct part *part, bool opt
                          Nui__Common__V1__Component *c, struct err *err)
 {
     const char *path = part->script_path ? part->script_path : spec->defaults.script_path;
+    if (!path && spec->wrapped) {
+        c->script.data = (uint8_t *)arena_strdup (spec->arena, spec->wrapped);
+        c->script.len = strlen (spec->wrapped);
+        return 0;
+    }
     if (!path)
         return optional ? 0 : err_set (err, ERR_INVALID, "no script is given");
     char *data;

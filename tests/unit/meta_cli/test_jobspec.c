@@ -432,6 +432,30 @@ static void an_unknown_native_directive_is_refused (void **state)
     assert_non_null (strstr (f->err.text, "--frobnicate"));
 }
 
+/* A command becomes a script as sbatch makes one, word for word; beside a script it is refused. */
+static void a_command_is_wrapped (void **state)
+{
+    struct fixture *f = *state;
+    Nui__Common__V1__Job *job;
+    set_ok (f, "time", "60");
+    assert_int_equal (jobspec_wrap (f->spec, " \n", &f->err), ERR_INVALID);
+    assert_int_equal (jobspec_wrap (f->spec, "echo \"$A\" 'b' %s", &f->err), 0);
+    assert_int_equal (jobspec_directives (f->spec, NULL, &f->err), 0);
+    assert_int_equal (jobspec_build (f->spec, false, &job, &f->err), 0);
+    static const char want[] = "#!/bin/sh\n# made by --wrap\n\necho \"$A\" 'b' %s\n";
+    assert_int_equal (job->components[0]->script.len, strlen (want));
+    assert_memory_equal (job->components[0]->script.data, want, strlen (want));
+    assert_string_equal (job->name, "wrap");
+
+    f->spec = jobspec_create (f->arena, now);
+    file_write (f, "#!/bin/sh\n#SBATCH --wrap=true\n");
+    assert_int_equal (jobspec_script (f->spec, f->path, NULL, 0, &f->err), 0);
+    assert_int_equal (jobspec_wrap (f->spec, "true", &f->err), ERR_INVALID);
+    assert_non_null (strstr (f->err.text, "--wrap makes the script"));
+    assert_int_equal (jobspec_directives (f->spec, NULL, &f->err), ERR_INVALID);
+    assert_non_null (strstr (f->err.text, "line 2: #SBATCH --wrap: there is a script already"));
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown (name, setup, teardown)
 
 static void what_it_waits_for (void **state)
@@ -595,6 +619,7 @@ int main (void)
         CASE (pbs_options_mean_the_same),
         CASE (an_array_may_be_a_directive),
         CASE (an_unknown_native_directive_is_refused),
+        CASE (a_command_is_wrapped),
         CASE (what_it_waits_for),
         CASE (bad_waits_are_refused),
         CASE (an_array),
