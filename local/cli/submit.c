@@ -21,6 +21,8 @@ static const struct cli_option msub_options[] = {
     JOB_TEXT ("error", 'e', JOB_ERROR, "FILE", "the same for standard error"),
     JOB_TEXT ("chdir", 0, JOB_CHDIR, "DIR",
               "start in this directory of yours at the site: /PATH, ~/PATH"),
+    JOB_TEXT ("signal", 0, JOB_SIGNAL, "[B:]SIG[@S]",
+              "S seconds (60) before its limit: to the tasks of nui run; B: to the script"),
     JOB_TEXT ("after", 'a', JOB_AFTER, "TIME", "not before: HH:MM, +DURATION, 2026-11-21T14:30"),
     JOB_TEXT ("tasks", 0, JOB_TASKS, "N", "tasks"),
     JOB_TEXT ("nodes", 0, JOB_NODES, "N", "on so many nodes"),

@@ -57,6 +57,7 @@ static const char *const job_key[JOB_TEXTS] = {
     [JOB_ARRAY] = "array",
     [JOB_GPUS] = "gpus",
     [JOB_MEM_PER_NODE] = "mem-per-node",
+    [JOB_SIGNAL] = "signal",
 };
 
 static int options_into_spec (const struct job_options *options, struct jobspec *spec,

@@ -60,6 +60,7 @@ enum job_text {
     JOB_ARRAY,
     JOB_GPUS,
     JOB_MEM_PER_NODE,
+    JOB_SIGNAL,
     JOB_TEXTS
 };
 

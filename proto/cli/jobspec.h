@@ -34,7 +34,7 @@ void jobspec_walltime_optional (struct jobspec *spec);
  * on-site-loss on-failure notify mail mail-to array env-all (job); tasks trl nodes tpn procs-per-task mem (also mem-per-proc, mem-per-node,
  * mem-per-job) swap disk (disk-per-node) gres (gres-per-node, gres-per-job; gpus, gpus-per-node,
  * gpus-per-task) time features like site qos class output error env script offset licence partition nodeset hosts
- * exclude node-access procs-max chdir req input stage-in stage-out (component); component (a whole component string).
+ * exclude node-access procs-max chdir signal req input stage-in stage-out (component); component (a whole component string).
  * ERR_INVALID names the key and what was wrong; ERR_NOT_FOUND: no such key. */
 int jobspec_set (struct jobspec *spec, const char *key, const char *value, struct err *err);
 

@@ -28,7 +28,7 @@ struct part {
     struct part *req[REQS_MORE]; /* further reqs, each with what a req may have */
     uint32_t req_count;
     const char *qos, *class, *output, *error, *nodeset, *hosts, *exclude, *node_access, *trl,
-        *reservation, *directory;
+        *reservation, *directory, *signal;
     const char *script_path;
 };
 
