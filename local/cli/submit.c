@@ -21,6 +21,8 @@ static const struct cli_option msub_options[] = {
     JOB_TEXT ("error", 'e', JOB_ERROR, "FILE", "the same for standard error"),
     JOB_TEXT ("chdir", 0, JOB_CHDIR, "DIR",
               "start in this directory of yours at the site: /PATH, ~/PATH"),
+    JOB_TEXT ("signal", 0, JOB_SIGNAL, "[B:]SIG[@S]",
+              "S seconds (60) before its limit: to the tasks of nui run; B: to the script"),
     JOB_TEXT ("after", 'a', JOB_AFTER, "TIME", "not before: HH:MM, +DURATION, 2026-11-21T14:30"),
     JOB_TEXT ("tasks", 0, JOB_TASKS, "N", "tasks"),
     JOB_TEXT ("nodes", 0, JOB_NODES, "N", "on so many nodes"),
@@ -77,6 +79,8 @@ static const struct cli_option msub_options[] = {
      "a file that is there before it starts", offsetof (struct job_options, stage_in)},
     {"stage-out", 0, CLI_OPT_LIST, "PATH=URL[,always]",
      "taken there when it completed; always: or failed", offsetof (struct job_options, stage_out)},
+    {"wrap", 0, CLI_OPT_STRING, "COMMAND", "in place of a script: a shell runs this",
+     offsetof (struct job_options, wrap)},
     {"file", 0, CLI_OPT_STRING, "JOB.json", "the same as JSON",
      offsetof (struct job_options, file)},
     {"no-fallback", 0, CLI_OPT_FLAG, NULL,
@@ -324,6 +328,7 @@ const struct cli_command msub_command = {
     .summary = "submit a job to this cluster alone",
     .run = msub_run,
     .help = "nui msub [options] SCRIPT [ARGUMENT...]\n"
+            "nui msub [options] --wrap COMMAND\n"
             "nui msub [options] --file JOB.json",
     .text =
         "Puts a job into the cluster's own queue, without a grid, and prints its id (alpha.17).\n"

@@ -49,6 +49,11 @@ struct rm_job {
     const char *stdout_name; /* relative to the job's directory, no ".."; NULL or "": "stdout" */
     const char *stderr_name; /* NULL or "": "stderr" */
     const char *directory; /* where it starts: "/p" or "~/p", the account's; NULL or "": its own */
+    /* Where ops->warns: this signal when it has run so long; 0: none. To the script's first process, else to the tasks
+     * that it has started (nui run, srun). */
+    int signal;
+    bool signal_script;
+    duration_us signal_after;
     /* for resource managers that know of such things; NULL or "": not said */
     const char *class_name;
     const char *account;
@@ -204,6 +209,7 @@ enum { RM_GONE_MAX = 200 }; /* of one forget */
 struct rm_ops {
     const char *type; /* as its rm_kind is called */
     bool here;        /* jobs are processes of this machine */
+    bool warns;       /* sends rm_job.signal */
     bool simulated;   /* nothing is run: start needs no script, account or environment */
     /* Launches. ERR_EXISTS: this (job_id, incarnation) was handed over before, use adopt;
      * ERR_DENIED: the account may not be used here; ERR_INVALID: the job as it is cannot be run,

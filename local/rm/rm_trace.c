@@ -228,6 +228,7 @@ static void trace_destroy (void *self)
 
 static const struct rm_ops trace_ops = {
     .type = "TRACE",
+    .warns = true,
     .simulated = true,
     .start = trace_start,
     .adopt = trace_adopt,

@@ -101,6 +101,8 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
                   "a component fails: cancel the others (default), or continue"),                               \
         JOB_TEXT ("notify", 0, JOB_NOTIFY, "URL",                                                               \
                   "POST it a line of JSON when the job starts, is run again, ends"),                            \
+        JOB_TEXT ("signal", 0, JOB_SIGNAL, "[B:]SIG[@S]",                                                       \
+                  "S seconds (60) before its limit: to the tasks of nui run; B: to the script"),                \
         JOB_TEXT ("mail", 0, JOB_MAIL, "A,B",                                                                   \
                   "mail when it: begin, end, fail (ended badly), requeue, all; default end,fail"),              \
         JOB_TEXT ("mail-to", 0, JOB_MAIL_TO, "ADDRESS", "to whom"),                                             \
@@ -146,6 +148,12 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
          "PATH=URL[,always]",                                                                                   \
          "(repeat it) taken there when the job completed; always: also when it failed",                         \
          offsetof (struct job_options, stage_out)},                                                             \
+        {"wrap",                                                                                                \
+         0,                                                                                                     \
+         CLI_OPT_STRING,                                                                                        \
+         "COMMAND",                                                                                             \
+         "in place of a script: a shell runs this",                                                             \
+         offsetof (struct job_options, wrap)},                                                                  \
     {                                                                                                           \
         "file", 0, CLI_OPT_STRING, "JOB.json", "the same as JSON",                                              \
             offsetof (struct job_options, file)                                                                 \

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -190,8 +191,10 @@ static int task_start (struct task *t, uint32_t count, bool label, char **progra
     sigfillset (&all);
     sigprocmask (SIG_BLOCK, &all, &before); /* until it has no handler of ours */
     t->pid = fork ();
-    if (t->pid == 0)
+    if (t->pid == 0) {
         signals_set (SIG_DFL);
+        prctl (PR_SET_NAME, "nui task"); /* hears of it from us */
+    }
     sigprocmask (SIG_SETMASK, &before, NULL);
     if (t->pid == 0)
         task_exec (t, count, pipes, program);
@@ -300,6 +303,8 @@ static int tasks_run (struct tasks *all, const struct run_args *args, char **pro
     int rc = 0;
     running = all;
     signals_set (on_signal);
+    prctl (PR_SET_NAME,
+           "nui run"); /* by which nui-supervise knows whom to signal before the limit */
     for (uint32_t i = 0; rc == 0 && i < all->count; i++)
         rc = task_start (&all->task[i], all->count, args->label, program, &err);
     if (rc != 0)

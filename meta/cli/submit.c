@@ -222,6 +222,7 @@ const struct cli_command submit_command = {
     .summary = "sign a job, send it, print its id",
     .run = submit_run,
     .help = "nui submit [options] SCRIPT [ARGUMENT...]\n"
+            "nui submit [options] --wrap COMMAND\n"
             "nui submit [options] --file JOB.json",
     .text =
         "Signs a job with your key and sends it to the metascheduler, which places it where it\n"

@@ -311,7 +311,7 @@ const struct directive directives_slurm[] = {
     {0, "reservation", .key = "reservation"},
     {0, "resv-ports", PERHAPS_A_VALUE, .refused = "a job has the one port of NUI_PORT"},
     {0, "segment", .refused = NO_PART},
-    {0, "signal", .refused = "no signal is sent before the time limit: keep time in the script"},
+    {0, "signal", .key = "signal"},
     {0, "sockets-per-node", .refused = NO_PART},
     {0, "spread-job", NO_VALUE, .noted = TUNING},
     {0, "stepmgr", NO_VALUE, .noted = TUNING},
@@ -330,7 +330,7 @@ const struct directive directives_slurm[] = {
     {'W', "wait", NO_VALUE, .noted = "the command returns at once: nui submit --wait waits"},
     {.name = "wait-all-nodes"},
     {0, "wckey", .noted = "it is not kept"},
-    {0, "wrap", .refused = "there is a script already"},
+    {0, "wrap", .refused = "there is a script already: nui submit --wrap is for a job without one"},
     {0},
 };
 

@@ -57,6 +57,7 @@ static const char *const job_key[JOB_TEXTS] = {
     [JOB_ARRAY] = "array",
     [JOB_GPUS] = "gpus",
     [JOB_MEM_PER_NODE] = "mem-per-node",
+    [JOB_SIGNAL] = "signal",
 };
 
 static int options_into_spec (const struct job_options *options, struct jobspec *spec,
@@ -97,6 +98,8 @@ static int spec_read (struct cli_context *ctx, const struct job_options *options
         rc = jobspec_script (spec, operands->item[0], operands->item + 1, operands->count - 1, err);
     if (rc == 0 && options->file)
         rc = jobspec_json (spec, options->file, err);
+    if (rc == 0 && options->wrap)
+        rc = jobspec_wrap (spec, options->wrap, err);
     if (rc == 0)
         rc = jobspec_directives (spec, stderr, err);
     if (rc == 0 && cli_account (ctx))

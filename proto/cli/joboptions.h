@@ -60,6 +60,7 @@ enum job_text {
     JOB_ARRAY,
     JOB_GPUS,
     JOB_MEM_PER_NODE,
+    JOB_SIGNAL,
     JOB_TEXTS
 };
 
@@ -72,6 +73,7 @@ struct job_options {
     struct inputs
         *travel; /* what travels with the job, of inputs_create; NULL: it is only asked about */
     const char *file;       /* --file JOB.json */
+    const char *wrap;       /* --wrap COMMAND */
     const char *resources;  /* msub -l */
     bool wait;              /* submit only */
     const char *save;       /* submit only: --save DIR */

@@ -2,6 +2,7 @@
  * the message of them. joboptions calls it. A script is only read for its directives, never run,
  * and what is unknown or malformed is refused rather than passed over. */
 #include "proto/cli/jobspec_i.h"
+#include "proto/job/jobsignal.h"
 #include "proto/job/mailaddress.h"
 
 #include <assert.h>
@@ -152,6 +153,14 @@ SETTER (set_directory)
     if (*value != '/' && strcmp (value, "~") != 0 && strncmp (value, "~/", 2) != 0)
         return err_set (err, ERR_INVALID,
                         "--chdir: '%s': wanted a path at the site: /PATH or ~/PATH", value);
+    return set_text (spec, slot, key, value, err);
+}
+
+SETTER (set_signal)
+{
+    struct jobsignal wanted;
+    if (jobsignal_parse (value, &wanted, err) < 0)
+        return err_prefix (err, "--signal");
     return set_text (spec, slot, key, value, err);
 }
 
@@ -477,6 +486,7 @@ static const struct key part_keys[] = {
     {"output", set_file, PART (output)},
     {"error", set_file, PART (error)},
     {"chdir", set_directory, PART (directory)},
+    {"signal", set_signal, PART (signal)},
     {"script", set_text, PART (script_path)},
     {0},
 };
@@ -621,4 +631,19 @@ int jobspec_script (struct jobspec *spec, const char *path, char *const *args, i
     char *data;
     size_t len;
     return jobspec_file_read (spec, path, JOBSPEC_SCRIPT_MAX, &data, &len, err);
+}
+
+int jobspec_wrap (struct jobspec *spec, const char *command, struct err *err)
+{
+    if (spec->defaults.script_path || spec->args.count)
+        return err_set (err, ERR_INVALID,
+                        "--wrap makes the script: no other can be named beside it, and no argument "
+                        "of one");
+    if (strspn (command, " \t\n") == strlen (command))
+        return err_set (err, ERR_INVALID, "--wrap: wanted a command, such as --wrap='sleep 10'");
+    if (strlen (command) > JOBSPEC_SCRIPT_MAX)
+        return err_set (err, ERR_LIMIT, "--wrap: the command is larger than %d bytes",
+                        JOBSPEC_SCRIPT_MAX);
+    spec->wrapped = arena_printf (spec->arena, "#!/bin/sh\n# made by --wrap\n\n%s\n", command);
+    return jobspec_set (spec, "name", "wrap", err);
 }

@@ -34,7 +34,7 @@ void jobspec_walltime_optional (struct jobspec *spec);
  * on-site-loss on-failure notify mail mail-to array env-all (job); tasks trl nodes tpn procs-per-task mem (also mem-per-proc, mem-per-node,
  * mem-per-job) swap disk (disk-per-node) gres (gres-per-node, gres-per-job; gpus, gpus-per-node,
  * gpus-per-task) time features like site qos class output error env script offset licence partition nodeset hosts
- * exclude node-access procs-max chdir req input stage-in stage-out (component); component (a whole component string).
+ * exclude node-access procs-max chdir signal req input stage-in stage-out (component); component (a whole component string).
  * ERR_INVALID names the key and what was wrong; ERR_NOT_FOUND: no such key. */
 int jobspec_set (struct jobspec *spec, const char *key, const char *value, struct err *err);
 
@@ -48,6 +48,10 @@ int jobspec_json (struct jobspec *spec, const char *path, struct err *err);
 /* The script of components that name none, and its arguments. Reads the file. */
 int jobspec_script (struct jobspec *spec, const char *path, char *const *args, int arg_count,
                     struct err *err);
+
+/* In place of a script file: a command of the shell, and a name for the job that has none. Before the directives.
+ * ERR_INVALID: there is a script as well, or nothing to run. */
+int jobspec_wrap (struct jobspec *spec, const char *command, struct err *err);
 
 /* What qsub's -l says: "nodes=2:ppn=4,walltime=1:00:00,pmem=512mb". Notes as jobspec_directives. */
 int jobspec_resources (struct jobspec *spec, const char *list, FILE *note, struct err *err);

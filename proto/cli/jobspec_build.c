@@ -7,6 +7,7 @@
 #include "proto/cli/inputs.h"
 #include "proto/cli/stageoption.h"
 #include "proto/job/jobcheck.h"
+#include "proto/job/jobsignal.h"
 #include "proto/job/mailaddress.h"
 #include "proto/job/element.h"
 
@@ -169,6 +170,11 @@ static int script_build (struct jobspec *spec, const struct part *part, bool opt
                          Nui__Common__V1__Component *c, struct err *err)
 {
     const char *path = part->script_path ? part->script_path : spec->defaults.script_path;
+    if (!path && spec->wrapped) {
+        c->script.data = (uint8_t *)arena_strdup (spec->arena, spec->wrapped);
+        c->script.len = strlen (spec->wrapped);
+        return 0;
+    }
     if (!path)
         return optional ? 0 : err_set (err, ERR_INVALID, "no script is given");
     char *data;
@@ -366,6 +372,9 @@ static Nui__Common__V1__Component *component_build (struct jobspec *spec, const 
     c->stdout_name = pick_text (part->output, d->output);
     c->stderr_name = pick_text (part->error, d->error);
     c->directory = pick_text (part->directory, d->directory);
+    c->signal = pick_text (part->signal, d->signal);
+    if (jobsignal_check (c->signal, c->walltime_us, err) < 0)
+        return NULL;
     if (env_build (spec, part, c, err) < 0 || stage_build (spec, part, c, err) < 0 ||
         script_build (spec, part, script_optional, c, err) < 0)
         return NULL;

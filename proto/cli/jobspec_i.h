@@ -28,7 +28,7 @@ struct part {
     struct part *req[REQS_MORE]; /* further reqs, each with what a req may have */
     uint32_t req_count;
     const char *qos, *class, *output, *error, *nodeset, *hosts, *exclude, *node_access, *trl,
-        *reservation, *directory;
+        *reservation, *directory, *signal;
     const char *script_path;
 };
 
@@ -40,6 +40,7 @@ struct jobspec {
     duration_us valid;
     const char *depend, *flags, *prefer, *quote; /* as given */
     const char *interpreter; /* runs the script, whatever its first line says; NULL: as it says */
+    const char *wrapped;     /* the script that a command was made into; NULL: it is a file */
     bool held, walltime_optional, env_all;
     bool mail_perhaps;     /* a directive has asked for it: a job is not refused for want of mail */
     credit_micro cost_max; /* -1: not said; 0: none is wanted */

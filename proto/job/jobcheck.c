@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "proto/job/jobsignal.h"
 #include "proto/rpc/envelope.h"
 #include "proto/rpc/pbguard.h"
 
@@ -127,6 +128,8 @@ int jobcheck_component (const Nui__Common__V1__Component *c, bool walltime_wante
             return err_set (
                 err, ERR_INVALID,
                 "component %s: the wallclock limit must be above 0 and at most 366 days", c->name);
+        if (jobsignal_check (c->signal, jobshape_walltime (c, s), err))
+            return err_prefix (err, "component %s", c->name);
     }
     if (c->offset_us > OFFSET_MAX || c->offset_us < -OFFSET_MAX)
         return err_set (err, ERR_INVALID, "component %s: an offset of more than 30 days", c->name);

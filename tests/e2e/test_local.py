@@ -139,13 +139,14 @@ class Alone(SharedCase):
         jobs = self.msub("-t", "5:00", "--array", "1-3%1", script, account=self.account).split()
         self.assertEqual(len(jobs), 3)
         after = self.msub("-t", "5:00", "--depend", "afterok:" + ":".join(jobs),
-                          self.script("after", "#!/bin/sh\nexit 0\n"), account=self.account)
+                          "--wrap", """echo "it's" '$NUI_JOBNAME' $((6 * 7))""", account=self.account)
         self.wait_job(jobs[0], "Running")
         wait_for(f"a pass that sees {after} blocked",
                  lambda: after in {j["job_id"] for j in self.data(self.alpha, "showq")["blocked"]},
                  60, self.alpha.log)
         self.gate("index")
         self.wait_job(after, "Completed")
+        self.assertEqual(Path(f"{self.state}/jobs/{after}/work/stdout").read_text(), "it's $NUI_JOBNAME 42\n")
         for i, ident in enumerate(jobs):
             self.assertEqual(Path(f"{self.state}/jobs/{ident}/work/stdout").read_text(),
                              f"index {i + 1}\n")
@@ -228,6 +229,8 @@ class Alone(SharedCase):
         for args, code, says in (
                 (("-t", "5:00"), 2, "no script"),
                 (("-t", "5:00", empty), 2, "is empty"),
+                (("-t", "5:00", "--wrap", "true", script), 2, "--wrap makes the script"),
+                (("-t", "5:00", "--wrap", ""), 2, "--wrap: wanted a command"),
                 (("-t", "5:00", "/nonexistent.sh"), 5, "/nonexistent.sh"),
                 (("-t", "soon", script), 2, "soon"),
                 (("-l", "nodes", "-t", "5:00", script), 2, "is not name=value"),

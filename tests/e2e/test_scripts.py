@@ -173,6 +173,23 @@ class Scripts(SiteCase):
         self.assertEqual((outside.returncode, len(outside.stderr.splitlines())), (1, 1))
         self.assertIn("here is no job", outside.stderr)
 
+    def test_a_signal_before_the_limit(self):
+        """The tasks get it by nui run; the script and what else it has forked do not. Later, where they were not there yet."""
+        for half in (5, 20, 80):
+            ident, = self.submit("warned", f"""#!/bin/bash
+#SBATCH -n 2 -t 0:{2 * half} --signal=USR1@{half}
+sleep 600 &
+nui run sh -c 'trap "echo told $NUI_TASK; exit 5" USR1; while :; do sleep 0.1; done' | sort
+echo ${{PIPESTATUS[0]}}
+kill $! && echo lives
+""", "--env", f"PATH={self.shared}/bin:/usr/bin:/bin")
+            wait_for(f"{ident} to end", lambda: self.data(self.alpha, "checkjob", ident)["job"]["state"] not in ("Idle", "Starting", "Running"),
+                     60 + 2 * half, self.alpha.log)
+            said = Path(f"{self.state}/jobs/{ident}/work/stdout").read_text()
+            if "lives" in said:
+                break
+        self.assertEqual(said, "told 0\ntold 1\n5\nlives\n")
+
     def test_tasks_by_a_launcher(self):
         """It gets a node and a script; what the task is told comes through whole, though the launcher passes nothing on."""
         launcher = self.shared / "there"
@@ -271,7 +288,7 @@ NUI_LAUNCHER=/nonexistent nui run true; echo $?
             self.assertEqual((Path(f"{self.state}/jobs/{ident}/work") / "stdout").read_text(), "")
 
     def test_what_cannot_be_had_is_refused(self):
-        for line, why in (("#SBATCH --signal=USR1@60", "line 2: #SBATCH --signal: no signal is sent"),
+        for line, why in (("#SBATCH --signal=KILL@60", "line 2: #SBATCH --signal: --signal: signal 'KILL@60': wanted"),
                           ("#SBATCH --chdir=work", "line 2: #SBATCH --chdir: work is a directory of the machine where"),
                           ("#PBS -d ~else/x", "wanted a path at the site"),
                           ("#SBATCH --output=/scratch/out", "inside the job's directory"),
@@ -281,6 +298,12 @@ NUI_LAUNCHER=/nonexistent nui run true; echo $?
             path.write_text(f"#!/bin/sh\n{line}\ntrue\n")
             self.refused(self.alpha, "msub", path, account=self.account, code=2, says=why)
         self.assertNotIn("refused", str(self.data(self.alpha, "showq")))
+        other = self.site("beta", "beta")
+        other.write(f"JOBDIR {self.state}/jobs-beta\nADMIN1 root\nRMCFG[x] TYPE=NATIVE "
+                    + " ".join(f"{call}URL=exec:///bin/true" for call in ("CLUSTERQUERY", "WORKLOADQUERY", "JOBSTART", "JOBCANCEL")) + "\n")
+        other.start()
+        self.refused(other, "msub", "-t", "5:00", "--signal", "USR1@60", "--wrap", "true", account=self.account, code=1,
+                     says="the resource manager here (NATIVE) sends a job no signal before its limit")
 
     def test_a_job_without_foreign_words_has_no_foreign_variables(self):
         ident, = self.submit("plain", "#!/bin/sh\nenv | cut -d= -f1 | grep -E '^(SLURM|PBS)' || echo none\n", "-t", "5:00")

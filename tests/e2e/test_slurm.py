@@ -178,7 +178,8 @@ class SlurmCase(SlurmGrid):
         self.assertNotEqual(done.returncode, 0)
 
     def test_grid_job(self):
-        ident = self.grid.submit("alice", "-A", "phys", "--site", "alpha", "-t", 60,
+        # no step of Slurm's hears the signal; slurmrestd has to take the wish
+        ident = self.grid.submit("alice", "-A", "phys", "--site", "alpha", "-t", 60, "--signal", "USR1@10",
                                  SAMPLES / "hello.sh")
         self.wait_state(ident, ("Completed",))
         said = self.nui("alice", "output", ident).stdout

@@ -209,9 +209,10 @@ int node_run_put (struct node *node, const Nui__Node__V1__PutRequest *request, s
 static bool spec_key_known (const char *text)
 {
     static const char *const known[] = {
-        "job_id=",   "mark=",        "hold=",     "account=",       "stdout=", "stderr=",
-        "start_us=", "walltime_us=", "grace_us=", "output_max_mb=", "procs=",  "memory_mb=",
-        "pids_max=", "arg=",         "env=",      "chdir=",         "script=", NULL};
+        "job_id=",        "mark=",        "hold=",     "account=",       "stdout=", "stderr=",
+        "start_us=",      "walltime_us=", "grace_us=", "output_max_mb=", "procs=",  "memory_mb=",
+        "pids_max=",      "arg=",         "env=",      "chdir=",         "script=", "signal=",
+        "signal_script=", "signal_us=",   NULL};
     for (const char *const *k = known; *k; k++)
         if (strncmp (text, *k, strlen (*k)) == 0)
             return true;
@@ -245,8 +246,9 @@ static bool spec_key_of_whole (const char *text)
 {
     return strncmp (text, "procs=", 6) == 0 || strncmp (text, "memory_mb=", 10) == 0 ||
            strncmp (text, "walltime_us=", 12) == 0 || strncmp (text, "chdir=", 6) == 0 ||
-           strncmp (text, "script=", 7) == 0 || strncmp (text, "arg=", 4) == 0 ||
-           strncmp (text, "stdout=", 7) == 0 || strncmp (text, "stderr=", 7) == 0;
+           strncmp (text, "script=", 7) == 0 || strncmp (text, "signal", 6) == 0 ||
+           strncmp (text, "arg=", 4) == 0 || strncmp (text, "stdout=", 7) == 0 ||
+           strncmp (text, "stderr=", 7) == 0;
 }
 
 static void spec_add_int (struct strbuf *out, const char *key, int64_t value)

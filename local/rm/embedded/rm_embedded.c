@@ -133,6 +133,11 @@ static void spec_build (struct rm_embedded *rm, const struct rm_job *job, const 
     spec_add_int (b, "gid", (int64_t)pw->pw_gid);
     spec_add_int (b, "start_us", job->start);
     spec_add_int (b, "walltime_us", job->walltime);
+    if (job->signal) {
+        spec_add_int (b, "signal", job->signal);
+        spec_add_int (b, "signal_script", job->signal_script);
+        spec_add_int (b, "signal_us", job->signal_after);
+    }
     spec_add_int (b, "grace_us", rm->kill_grace);
     spec_add_int (b, "output_max_mb", rm->output_max_mb);
     spread_share (rm->agents, job, &procs, &memory_mb);
@@ -852,6 +857,7 @@ const char *rm_embedded_cgroup (const struct rm *rm)
 
 static const struct rm_ops embedded_ops = {
     .type = "EMBEDDED",
+    .warns = true,
     .here = true,
     .account_check = embedded_account_check,
     .start = embedded_start,

@@ -38,6 +38,7 @@ struct supervisor {
     bool timed_out;
     bool overflowed;     /* its output: past output_max_mb */
     int64_t deadline_us; /* on CLOCK_BOOTTIME: its limit */
+    bool warned;         /* the signal that it wants before its limit is sent, or none is wanted */
     bool stopped;
     int64_t left_us; /* of its limit, while it is stopped */
     bool killing;    /* KILL was sent: again and again until nobody is left */
@@ -125,6 +126,21 @@ static bool cgroup_file (const char *cgroup, const char *name, const char *text)
 
 static unsigned signal_tree (pid_t pid, int signo, pid_t group, int depth);
 
+enum { RUNS_ONLY = -1 }; /* as group: only to processes of nui run, of whatever group */
+
+/* Whether it is nui run, by the name that it gives itself (meta/cli/run.c): it passes signals on to its tasks, wherever
+ * they are. */
+static bool process_runs_tasks (pid_t pid)
+{
+    char path[64], name[32] = "";
+    snprintf (path, sizeof path, "/proc/%ld/comm", (long)pid);
+    FILE *f = fopen (path, "re");
+    bool is = f && fgets (name, sizeof name, f) && strcmp (name, "nui run\n") == 0;
+    if (f)
+        fclose (f);
+    return is;
+}
+
 /* Runs or sleeps, rather than being stopped or dead. */
 static bool process_goes (pid_t pid)
 {
@@ -147,7 +163,8 @@ static unsigned signal_children (FILE *list, int signo, pid_t group, int depth)
         if (depth < 64)
             going += signal_tree ((pid_t)child, signo, group, depth + 1);
         going += process_goes ((pid_t)child);
-        if (getpgid ((pid_t)child) != group)
+        if (group == RUNS_ONLY ? process_runs_tasks ((pid_t)child)
+                               : getpgid ((pid_t)child) != group)
             kill ((pid_t)child, signo);
     }
     return going;
@@ -188,6 +205,20 @@ static unsigned signal_job (struct supervisor *s, int signo)
     if (signo == SIGCONT && *s->cgroup)
         cgroup_file (s->cgroup, "cgroup.freeze", "0");
     return going;
+}
+
+/* The signal that the job wants before its limit. As under Slurm what the script itself has forked hears nothing of it: a
+ * shell, or a program at the end of a pipe, that does not expect the signal would die. */
+static void warn_job (struct supervisor *s)
+{
+    int signo = (int)get_int (s, "signal");
+    s->warned = true;
+    if (s->child_ended)
+        return;
+    if (get_int (s, "signal_script"))
+        kill (s->child, signo);
+    else
+        signal_tree (getpid (), signo, RUNS_ONLY, 0);
 }
 
 /* Until a whole look meets nothing that still goes: what is forked in between is met next time round. Where there is a
@@ -471,10 +502,12 @@ static int64_t boottime_us (void)
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
+/* For its limit, or before that for the moment at which it wants a signal. */
 static void limit_arm (struct supervisor *s, int64_t left_us)
 {
+    int64_t before = get_int (s, "walltime_us") - get_int (s, "signal_us");
     s->deadline_us = boottime_us () + left_us;
-    timer_arm (s, CLOCK_BOOTTIME, left_us, false);
+    timer_arm (s, CLOCK_BOOTTIME, s->warned ? left_us : left_us - before, false);
 }
 
 /* Stops everything the job has, and its clock; or lets both go on. */
@@ -513,7 +546,10 @@ static void on_timer (struct supervisor *s, int64_t grace_us)
     uint64_t ticks;
     if (read (s->timer_fd, &ticks, sizeof ticks) != (ssize_t)sizeof ticks)
         return;
-    if (!s->timed_out && !s->cancelled && !s->overflowed) {
+    if (!s->timed_out && !s->cancelled && !s->overflowed && !s->warned) {
+        warn_job (s);
+        limit_arm (s, s->deadline_us - boottime_us ());
+    } else if (!s->timed_out && !s->cancelled && !s->overflowed) {
         s->timed_out = true;
         signal_job (s, SIGTERM);
         signal_job (s, SIGCONT);
@@ -554,6 +590,7 @@ static void watch (struct supervisor *s)
 {
     int64_t grace_us = get_int (s, "grace_us");
     bool bounded = get_int (s, "output_max_mb") > 0;
+    s->warned = get_int (s, "signal") == 0;
     limit_arm (s, get_int (s, "walltime_us"));
     for (;;) {
         reap (s);

@@ -105,9 +105,13 @@ static char *submission_build (struct slurm *slurm, const struct rm_job *spec, c
         json_object_set_new (job, "memory_per_cpu",
                              json_integer ((spec->memory_mb + spec->procs - 1) / spec->procs));
     /* Slurm counts minutes from the move on. */
-    json_object_set_new (
-        job, "time_limit",
-        json_integer ((spec->walltime + 5 * US_PER_S + 60 * US_PER_S - 1) / (60 * US_PER_S)));
+    int64_t minutes = (spec->walltime + 5 * US_PER_S + 60 * US_PER_S - 1) / (60 * US_PER_S);
+    json_object_set_new (job, "time_limit", json_integer (minutes));
+    int64_t before = minutes * 60 - spec->signal_after / US_PER_S;
+    if (spec->signal)
+        json_object_set_new (job, "signal",
+                             json_sprintf ("%s%d@%d", spec->signal_script ? "B:" : "", spec->signal,
+                                           (int)(before < 65535 ? before : 65535)));
     if (spec->account && *spec->account)
         json_object_set_new (job, "account", json_string (spec->account));
     if (spec->qos && *spec->qos)
@@ -430,6 +434,7 @@ static void slurm_destroy (void *self)
 
 static const struct rm_ops slurm_ops = {
     .type = "SLURM",
+    .warns = true,
     .start = slurm_start,
     .adopt = slurm_adopt,
     .signal = slurm_signal,

@@ -42,6 +42,18 @@ static void nodes_put (json_t *job, const char *range)
     json_object_del (job, "nodes");
 }
 
+/* "B:10@60" as three fields. */
+static void signal_put (json_t *job, const char *text)
+{
+    bool script = strncmp (text, "B:", 2) == 0;
+    const char *number = script ? text + 2 : text, *at = strchr (number, '@');
+    json_object_set_new (job, "kill_warning_flags",
+                         script ? json_pack ("[s]", "BATCH_JOB") : json_array ());
+    json_object_set_new (job, "kill_warning_signal", json_stringn (number, strcspn (number, "@")));
+    json_object_set_new (job, "kill_warning_delay", number_of (at ? atol (at + 1) : 60));
+    json_object_del (job, "signal");
+}
+
 static void numbers_wrap (json_t *job)
 {
     static const char *const fields[] = {"time_limit", "memory_per_cpu", "memory_per_node",
@@ -57,6 +69,11 @@ static void job_convert (json_t *job, time_us now)
 {
     json_t *nodes = json_object_get (job, "nodes"), *hosts = json_object_get (job, "node_list");
     json_t *env = json_object_get (job, "environment");
+    char *signal = NULL;
+    if (json_unpack (job, "{s:s}", "signal", &signal) == 0 && (signal = strdup (signal))) {
+        signal_put (job, signal);
+        free (signal);
+    }
     if (json_is_string (nodes))
         nodes_put (job, json_string_value (nodes));
     if (json_is_string (hosts)) {

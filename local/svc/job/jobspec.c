@@ -19,6 +19,7 @@
 #include "proto/hash/sha256.h"
 #include "proto/job/element.h"
 #include "proto/job/jobcheck.h"
+#include "proto/job/jobsignal.h"
 #include "proto/rpc/envelope.h"
 
 enum { COMPONENTS_MAX = 1024 };
@@ -373,6 +374,12 @@ static int component_convert (struct svc *svc, struct jobspec *spec, struct err 
             US_PER_S;
     if (spec->walltime <= 0 || spec->walltime > INT64_MAX / 4)
         return err_set (err, ERR_INVALID, "component %.60s has no wallclock limit", c->name);
+    if (jobsignal_check (c->signal, spec->walltime, err) != 0)
+        return err_prefix (err, "component %.60s", c->name);
+    if (*c->signal && !svc->rm.ops->warns)
+        return err_set (err, ERR_UNSUPPORTED,
+                        "the resource manager here (%s) sends a job no signal before its limit",
+                        svc->rm.ops->type);
     for (size_t i = 0; rc == 0 && i < c->n_reqs; i++)
         rc = req_of (svc, spec, c->reqs[i], &spec->reqs[i], err);
     spec->req_count = (uint32_t)c->n_reqs;

@@ -12,6 +12,7 @@
 #include "local/svc/svc_i.h"
 #include "proto/base/strbuf.h"
 #include "proto/hash/sha256.h"
+#include "proto/job/jobsignal.h"
 
 void life_checkpoint_dir (const struct svc *svc, const struct site_job *job, char *out, size_t cap)
 {
@@ -99,6 +100,19 @@ void life_mark (const struct svc *svc, const struct store_job *rec, char out[RM_
         snprintf (out + 2 * i, 3, "%02x", sum[i]);
 }
 
+/* From its start, since the resource manager's limit may lie behind the job's own. */
+static void launch_signal (const struct svc *svc, const struct site_job *job, const char *text,
+                           struct rm_job *rm)
+{
+    struct jobsignal wanted;
+    struct err err;
+    if (jobsignal_parse (text, &wanted, &err) != 0 || !wanted.number)
+        return;
+    rm->signal = wanted.number;
+    rm->signal_script = wanted.script;
+    rm->signal_after = svc_job_length (svc, job) - wanted.before;
+}
+
 int life_launch (struct svc *svc, struct site_job *job, struct err *err)
 {
     if (svc->rm.ops->simulated)
@@ -133,6 +147,7 @@ int life_launch (struct svc *svc, struct site_job *job, struct err *err)
         .staged = staging_dir (job, staged, sizeof staged),
     };
     launch_hosts (svc, job, &rm);
+    launch_signal (svc, job, c->signal, &rm);
     rm.stdout_name = environment_file (svc, job, &spec, &rm, c->stdout_name);
     rm.stderr_name = environment_file (svc, job, &spec, &rm, c->stderr_name);
     environment_set (svc, job, &spec, &rm);

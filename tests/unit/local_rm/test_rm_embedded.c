@@ -123,8 +123,9 @@ static void wait_for (struct fixture *f, const int *count, int want)
         fail_msg ("no event within 20 s");
 }
 
-static int start_as (struct fixture *f, const char *id, const char *script, duration_us walltime,
-                     time_us at, const char *account, struct err *err)
+static int start_warned (struct fixture *f, const char *id, const char *script,
+                         duration_us walltime, time_us at, const char *account,
+                         duration_us signal_after, bool signal_script, struct err *err)
 {
     static const char *const host[] = {"alpha01", "alpha02"};
     static const uint32_t tasks[] = {2, 1};
@@ -146,8 +147,17 @@ static int start_as (struct fixture *f, const char *id, const char *script, dura
         .arg = arg,
         .env_count = 3,
         .env = env,
+        .signal = signal_after ? SIGUSR1 : 0,
+        .signal_script = signal_script,
+        .signal_after = signal_after,
     };
     return f->rm.ops->start (f->rm.self, &job, err);
+}
+
+static int start_as (struct fixture *f, const char *id, const char *script, duration_us walltime,
+                     time_us at, const char *account, struct err *err)
+{
+    return start_warned (f, id, script, walltime, at, account, 0, false, err);
 }
 
 /* NUI_MARK=x in a script becomes this test process's own, so that two runs at one time on one
@@ -470,6 +480,42 @@ static void signal_is_delivered (void **state)
     assert_int_equal (f->rm.ops->signal (f->rm.self, "t.11", 0, SIGUSR1, &err), 0);
     wait_for (f, &f->ended, 1);
     assert_int_equal (f->end.exit_code, 9);
+}
+
+/* What the script printed; it gets the signal half way to its limit, later and later until it was ready for it by then. */
+static void warned (struct fixture *f, const char *script, bool to_script, const char *want)
+{
+    char out[256] = "";
+    for (int half = 1; strcmp (out, want) != 0; half *= 2) {
+        struct err err = {0};
+        char id[16];
+        int ended = f->ended;
+        if (half > 8)
+            fail_msg ("it printed %s", out);
+        snprintf (id, sizeof id, "w.%d%d", half, to_script);
+        if (start_warned (f, id, script, 2 * half * US_PER_S, 0, f->account, half * US_PER_S,
+                          to_script, &err) != 0)
+            fail_msg ("%s", err.text);
+        wait_for (f, &f->ended, ended + 1);
+        read_output (f, id, "stdout", out, sizeof out);
+    }
+}
+
+/* To the script, and not to what it has forked; or to nui run, and neither to the script nor to what else it has
+ * forked. */
+static void a_signal_before_the_limit (void **state)
+{
+    static const char waits[] = "while :; do sleep 0.05; done\n";
+    char script[512];
+    snprintf (script, sizeof script,
+              "#!/bin/sh\nsleep 300 & \ntrap 'kill $! && echo told; exit' USR1\n%s", waits);
+    warned (*state, script, true, "told\n");
+    snprintf (script, sizeof script,
+              "#!/bin/sh\nsleep 300 &\ncat >'nui run' <<'END'\n#!/bin/sh\n"
+              "trap 'echo told; exit 5' USR1\n%sEND\n"
+              "chmod 700 'nui run'\n'./nui run'\necho $?\nkill $! && echo lives\n",
+              waits);
+    warned (*state, script, false, "told\n5\nlives\n");
 }
 
 static void adopted_by_a_new_adapter (void **state)
@@ -931,6 +977,7 @@ int main (void)
         T (cancel_before_its_moment),
         T (starts_at_the_moment),
         T (signal_is_delivered),
+        T (a_signal_before_the_limit),
         T (adopted_by_a_new_adapter),
         T (never_twice),
         T (lost_supervisor_is_a_node_failure),

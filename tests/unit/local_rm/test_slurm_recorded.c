@@ -221,6 +221,12 @@ static void requests_in_both_shapes (void **state)
          "{\"begin_time\":{\"infinite\":false,\"number\":7,\"set\":true},\"maximum_nodes\":2,"
          "\"minimum_nodes\":2,\"partition\":\"nui\",\"required_nodes\":[\"n1\",\"n2\"],"
          "\"time_limit\":{\"infinite\":false,\"number\":5,\"set\":true}}"},
+        {"{\"signal\":\"B:10@90\"}", "{\"kill_warning_delay\":{\"infinite\":false,\"number\":90,"
+                                     "\"set\":true},\"kill_warning_flags\":[\"BATCH_JOB\"],"
+                                     "\"kill_warning_signal\":\"10\"}"},
+        {"{\"signal\":\"12@5\"}",
+         "{\"kill_warning_delay\":{\"infinite\":false,\"number\":5,\"set\":true},"
+         "\"kill_warning_flags\":[],\"kill_warning_signal\":\"12\"}"},
         {"{\"node_list\":\"\",\"nodes\":\"3\",\"hold\":false}",
          "{\"hold\":false,\"maximum_nodes\":3,\"minimum_nodes\":3,\"required_nodes\":[]}"},
         {"{\"script\":\"#!/bin/sh\\n\",\"job\":{\"environment\":{\"A\":\"b=c\"},"

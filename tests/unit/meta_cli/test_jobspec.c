@@ -305,7 +305,7 @@ static void foreign_directives_that_cannot_be_had_are_refused (void **state)
     static const struct {
         const char *line, *why;
     } bad[] = {
-        {"#SBATCH --signal=B:USR1@300", "no signal is sent"},
+        {"#SBATCH --signal=B:KILL@300", "with HUP, INT, TERM, USR1 or USR2"},
         {"#SBATCH --chdir=work", "bring the files that it needs by --input"},
         {"#SBATCH -N 2-4", "wanted one number"},
         {"#SBATCH -n 3 --mem=1G", "how many tasks a node gets"},
@@ -430,6 +430,55 @@ static void an_unknown_native_directive_is_refused (void **state)
     assert_int_equal (jobspec_directives (f->spec, NULL, &f->err), ERR_INVALID);
     assert_non_null (strstr (f->err.text, "line 2"));
     assert_non_null (strstr (f->err.text, "--frobnicate"));
+}
+
+/* A command becomes a script as sbatch makes one, word for word; beside a script it is refused. */
+static void a_command_is_wrapped (void **state)
+{
+    struct fixture *f = *state;
+    Nui__Common__V1__Job *job;
+    set_ok (f, "time", "60");
+    assert_int_equal (jobspec_wrap (f->spec, " \n", &f->err), ERR_INVALID);
+    assert_int_equal (jobspec_wrap (f->spec, "echo \"$A\" 'b' %s", &f->err), 0);
+    assert_int_equal (jobspec_directives (f->spec, NULL, &f->err), 0);
+    assert_int_equal (jobspec_build (f->spec, false, &job, &f->err), 0);
+    static const char want[] = "#!/bin/sh\n# made by --wrap\n\necho \"$A\" 'b' %s\n";
+    assert_int_equal (job->components[0]->script.len, strlen (want));
+    assert_memory_equal (job->components[0]->script.data, want, strlen (want));
+    assert_string_equal (job->name, "wrap");
+
+    f->spec = jobspec_create (f->arena, now);
+    file_write (f, "#!/bin/sh\n#SBATCH --wrap=true\n");
+    assert_int_equal (jobspec_script (f->spec, f->path, NULL, 0, &f->err), 0);
+    assert_int_equal (jobspec_wrap (f->spec, "true", &f->err), ERR_INVALID);
+    assert_non_null (strstr (f->err.text, "--wrap makes the script"));
+    assert_int_equal (jobspec_directives (f->spec, NULL, &f->err), ERR_INVALID);
+    assert_non_null (strstr (f->err.text, "line 2: #SBATCH --wrap: there is a script already"));
+}
+
+/* As sbatch writes it, of a component or of all, and not before the job begins. */
+static void a_signal_before_the_limit (void **state)
+{
+    struct fixture *f = *state;
+    Nui__Common__V1__Job *job;
+    static const char *const wrong[] = {"KILL",   "USR3@5",     "B:",     "USR1@",
+                                        "USR1@0", "USR1@65536", "R:USR1", "1O@60"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        set_refused (f, "signal", wrong[i], "wanted [B:]SIGNAL[@SECONDS]");
+    file_write (f, "#!/bin/sh\n#SBATCH -t 1:01 --signal=B:SIGUSR1@60\n");
+    set_ok (f, "component", "a:tasks=1,signal=10@30,time=31");
+    set_ok (f, "component", "b:tasks=1");
+    assert_int_equal (jobspec_script (f->spec, f->path, NULL, 0, &f->err), 0);
+    assert_int_equal (jobspec_directives (f->spec, NULL, &f->err), 0);
+    assert_int_equal (jobspec_build (f->spec, false, &job, &f->err), 0);
+    assert_string_equal (job->components[0]->signal, "10@30");
+    assert_string_equal (job->components[1]->signal, "B:SIGUSR1@60");
+
+    f->spec = jobspec_create (f->arena, now);
+    set_ok (f, "signal", "usr2");
+    set_ok (f, "time", "60");
+    assert_int_equal (jobspec_build (f->spec, true, &job, &f->err), ERR_INVALID);
+    assert_non_null (strstr (f->err.text, "60 seconds before its limit the job has not begun"));
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown (name, setup, teardown)
@@ -595,6 +644,8 @@ int main (void)
         CASE (pbs_options_mean_the_same),
         CASE (an_array_may_be_a_directive),
         CASE (an_unknown_native_directive_is_refused),
+        CASE (a_command_is_wrapped),
+        CASE (a_signal_before_the_limit),
         CASE (what_it_waits_for),
         CASE (bad_waits_are_refused),
         CASE (an_array),
