@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bank/cli/usageexport.h"
 #include "bank/cli/util.h"
 
 enum { KEYS = 10, PERIODS = 3, BY_MAX = KEYS + PERIODS };
@@ -99,12 +100,24 @@ static const struct cli_option usage_options[] = {
     {"by", 0, CLI_OPT_STRING, "KEYS",
      "one or more of user,project,site,account,funder,grant,qos,machine,job, and one of day,week,month (account,user)",
      .field = "-"},
+    {"format", 0, CLI_OPT_STRING, "FORMAT",
+     "each charge and refund for another system: apel, apel-summary, xdmod, access, csv, json",
+     .field = "-"},
+    {"site", 0, CLI_OPT_STRING, "SITE", "of this site only"},
+    {"as", 0, CLI_OPT_STRING, "NAME", "the site's name there", .field = "-"},
+    {"benchmark", 0, CLI_OPT_STRING, "TYPE=NUMBER",
+     "of the site's processors: hepscore23, hepspec or si2k", .field = "-"},
+    {"output", 'o', CLI_OPT_STRING, "FOLDER", "messages as files there; else to standard output",
+     .field = "-"},
     BANK_PERIOD_OPTIONS,
     {0}};
 
 static const struct cli_form usage_forms[] = {
     {"[-A ACCOUNT] [--by KEY,KEY] [--from TIME] [--to TIME | --period PERIOD]", usage_run,
      .method = "Usage"},
+    {"--format FORMAT [-A ACCOUNT] [--site SITE] [--as NAME] [--benchmark TYPE=NUMBER] "
+     "[-o FOLDER] [--from TIME] [--to TIME | --period PERIOD]",
+     usage_export, .method = "UsageRecords"},
     {0}};
 
 const struct cli_command usage_command = {

@@ -260,6 +260,13 @@ struct ledger_signature {
     const char *unsigned_for;
 };
 
+/* What accounting wants to know of a run; 0 and "": not known. */
+struct ledger_ran {
+    int64_t nodes, memory_mb;
+    time_us submitted;
+    const char *local_user, *queue; /* its class at the site */
+};
+
 struct ledger_request {
     enum ledger_kind kind;
     const char *client;    /* identity of the caller; owns the key */
@@ -291,6 +298,7 @@ struct ledger_request {
             int64_t procs;
             struct ledger_ask ask; /* looked at without a hold */
             duration_us cpu;       /* processor time used so far; 0: not known */
+            struct ledger_ran ran; /* recorded, and looked at by no rule */
             time_us start, end;
             bool final, successful;
             bool site_failed; /* it ended for the site's fault */

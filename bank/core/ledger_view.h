@@ -327,6 +327,8 @@ struct ledger_charge {
     uint64_t sequence;
     int64_t procs;
     time_us start, end;
+    duration_us cpu;
+    struct ledger_ran ran;
     bool final, successful;
     credit_micro refund_due; /* of all that its job was charged: see nui-site(1) */
     uint32_t rate_version;

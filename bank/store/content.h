@@ -33,7 +33,8 @@
     X (ST_PUT_USAGE, "put_usage", "usage id procs end_at total final disputed")                    \
     X (ST_ADD_CHARGE, "add_charge",                                                                \
        "charge id op_id usage_id hold_id? sequence procs start_at end_at final successful "        \
-       "rate_version rate_ppm amount total released formula refund_most refund_due")               \
+       "rate_version rate_ppm amount total released formula refund_most refund_due "               \
+       "cpu_us nodes memory_mb submitted_at local_user queue")                                     \
     X (ST_ADD_CHARGE_LEG, "add_charge_leg",                                                        \
        "charge_leg charge_id leg allocation_id amount source")                                     \
     X (ST_ADD_REFUND, "add_refund",                                                                \

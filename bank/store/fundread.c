@@ -164,6 +164,67 @@ void fundread_jobs (struct reader *reader, const char *who, const struct fund_jo
     pgbatch_submit (reader->loop);
 }
 
+static void give_records (struct read *read, struct err *err, PGresult *const *res)
+{
+    uint32_t count = res ? (uint32_t)PQntuples (res[0]) : 0;
+    struct fund_record *record = arena_array (read->arena, count, sizeof (*record));
+    for (uint32_t i = 0; i < count; i++) {
+        int r = (int)i;
+        record[i] =
+            (struct fund_record){.op_id = pgres_i64 (res[0], r, 0),
+                                 .recorded = pgres_i64 (res[0], r, 1),
+                                 .charge_op = pgres_i64 (res[0], r, 2),
+                                 .paid = pgres_i64 (res[0], r, 3),
+                                 .disputed = pgres_i64 (res[0], r, 4),
+                                 .job = {.site = pgres_text (res[0], r, 5, read->arena),
+                                         .site_job = pgres_text (res[0], r, 6, read->arena),
+                                         .component = pgres_text (res[0], r, 7, read->arena),
+                                         .incarnation = pgres_i64 (res[0], r, 8),
+                                         .grid_job = pgres_text (res[0], r, 9, read->arena)},
+                                 .identity = pgres_text (res[0], r, 10, read->arena),
+                                 .account = pgres_text (res[0], r, 11, read->arena),
+                                 .project = pgres_text (res[0], r, 12, read->arena),
+                                 .qos = pgres_text (res[0], r, 13, read->arena),
+                                 .machine = pgres_text (res[0], r, 14, read->arena),
+                                 .procs = pgres_i64 (res[0], r, 15),
+                                 .since = pgres_i64 (res[0], r, 16),
+                                 .start = pgres_i64 (res[0], r, 17),
+                                 .end = pgres_i64 (res[0], r, 18),
+                                 .final = pgres_bool (res[0], r, 19),
+                                 .successful = pgres_bool (res[0], r, 20),
+                                 .cpu = pgres_i64 (res[0], r, 21),
+                                 .ran = {.nodes = pgres_i64 (res[0], r, 22),
+                                         .memory_mb = pgres_i64 (res[0], r, 23),
+                                         .submitted = pgres_i64 (res[0], r, 24),
+                                         .local_user = pgres_text (res[0], r, 25, read->arena),
+                                         .queue = pgres_text (res[0], r, 26, read->arena)},
+                                 .walltime = pgres_i64 (res[0], r, 27)};
+    }
+    GIVE (read, fundread_records_f) (read->arg, err, record, count);
+}
+
+void fundread_records (struct reader *reader, const char *who, const struct fund_records_ask *ask,
+                       fundread_records_f done, void *arg)
+{
+    struct read *read = read_start (reader, (reader_any_f)done, arg, give_records);
+    if (!read)
+        return;
+    struct pgargs *args = pgargs_create (read->arena, "ttit");
+    pgargs_text (args, 0, who);
+    if (ask->own)
+        pgargs_text (args, 0, ask->own);
+    if (ask->account[0])
+        pgargs_text (args, 1, ask->account);
+    pgargs_i64 (args, 2, ask->from);
+    pgargs_i64 (args, 2, ask->to);
+    pgargs_i64 (args, 2, ask->after);
+    pgargs_i64 (args, 2, ask->limit);
+    if (ask->site[0])
+        pgargs_text (args, 3, ask->site);
+    read_add (read, RD_RECORDS, args);
+    pgbatch_submit (reader->loop);
+}
+
 static void give_recons (struct read *read, struct err *err, PGresult *const *res)
 {
     uint32_t count = res ? (uint32_t)PQntuples (res[0]) : 0;

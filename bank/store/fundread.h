@@ -84,6 +84,32 @@ struct fund_jobs_ask {
 void fundread_jobs (struct reader *reader, const char *who, const struct fund_jobs_ask *ask,
                     fundread_jobs_f done, void *arg);
 
+/* A charge or a refund, with its run as the charge told of it. */
+struct fund_record {
+    int64_t op_id, charge_op;
+    time_us recorded;
+    credit_micro paid, disputed; /* below 0: given back */
+    struct ledger_job job;
+    const char *identity, *account, *project, *qos, *machine;
+    int64_t procs;
+    time_us since, start, end;
+    bool final, successful;
+    duration_us cpu, walltime;
+    struct ledger_ran ran;
+};
+
+typedef void (*fundread_records_f) (void *arg, const struct err *err,
+                                    const struct fund_record *record, uint32_t count);
+/* Recorded in [from, to), by operation, after one; own and site as for jobs, account "": of all. */
+struct fund_records_ask {
+    const char *own, *site, *account;
+    time_us from, to;
+    int64_t after;
+    uint32_t limit;
+};
+void fundread_records (struct reader *reader, const char *who, const struct fund_records_ask *ask,
+                       fundread_records_f done, void *arg);
+
 /* A row of reconciliation. */
 struct fund_recon {
     struct ledger_recon row;

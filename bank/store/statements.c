@@ -354,15 +354,18 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     [ST_ADD_CHARGE] =
         {"add_charge",
          "INSERT INTO charge (id, op_id, usage_id, hold_id, sequence, procs, start_at, end_at, "
-         "final, successful, rate_version, rate_ppm, amount, total, released, formula, refund_due, refund_most) "
+         "final, successful, rate_version, rate_ppm, amount, total, released, formula, refund_due, refund_most, "
+         "cpu_us, nodes, memory_mb, submitted_at, local_user, queue) "
          "SELECT id, op_id, usage_id, nullif (hold_id, 0), sequence, procs, start_at, end_at, "
          "final, successful, rate_version, rate_ppm, amount, total, released, formula, refund_due, "
-         "refund_most FROM "
+         "refund_most, cpu_us, nodes, memory_mb, submitted_at, local_user, queue FROM "
          "unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], "
          "$6::bigint[], $7::bigint[], $8::bigint[], $9::boolean[], $10::boolean[], "
          "$11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], "
-         "$16::text[], $17::bigint[], $18::boolean[]) AS n (id, op_id, usage_id, hold_id, sequence, procs, start_at, end_at, "
-         "final, successful, rate_version, rate_ppm, amount, total, released, formula, refund_most, refund_due)"},
+         "$16::text[], $17::bigint[], $18::boolean[], $19::bigint[], $20::bigint[], $21::bigint[], $22::bigint[], "
+         "$23::text[], $24::text[]) AS n (id, op_id, usage_id, hold_id, sequence, procs, start_at, end_at, "
+         "final, successful, rate_version, rate_ppm, amount, total, released, formula, refund_most, refund_due, "
+         "cpu_us, nodes, memory_mb, submitted_at, local_user, queue)"},
     [ST_ADD_CHARGE_LEG] =
         {"add_charge_leg",
          "INSERT INTO charge_leg (charge_id, leg, allocation_id, amount, source) SELECT * FROM "
@@ -823,6 +826,29 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         JOBS "WHERE u.id > ($3::bigint[])[1] AND u.site = ($2::text[])[1] AND "
         "u.site_job = ($2::text[])[2] "
         "AND (u.site = ($1::text[])[2] OR " SEES ") ORDER BY u.id LIMIT ($3::bigint[])[2]"},
+    /* $1 who and a site's own name, $2 account or none, $3 from, to, after, lines, $4 site or none. */
+    [BANK_STMT_COUNT + RD_RECORDS] = {"rd_records",
+        "SELECT m.op_id, m.recorded_at, c.op_id, m.paid, m.disputed, u.site, u.site_job, u.component, "
+        "u.incarnation, u.grid_job, u.identity, a.name, p.name, u.qos, u.machine, c.procs, "
+        "greatest (c.start_at, (SELECT max (b.end_at) FROM charge b WHERE b.usage_id = c.usage_id AND b.id < c.id)), "
+        "c.start_at, c.end_at, c.final, c.successful, c.cpu_us, c.nodes, c.memory_mb, c.submitted_at, "
+        "c.local_user, c.queue, (SELECT h.walltime_us FROM hold h WHERE h.id = c.hold_id) "
+        "FROM (SELECT o.id AS op_id, o.recorded_at, x.id AS charge, x.amount - d.amount AS paid, d.amount AS disputed "
+        " FROM op o JOIN charge x ON x.op_id = o.id CROSS JOIN LATERAL (SELECT coalesce (sum (g.amount), 0)::bigint "
+        "  AS amount FROM charge_leg g WHERE g.charge_id = x.id AND g.source = 'DISPUTED') d "
+        " WHERE o.recorded_at >= ($3::bigint[])[1] AND o.recorded_at < ($3::bigint[])[2] AND o.kind = 'charge' "
+        " UNION ALL SELECT o.id, o.recorded_at, r.charge_id, "
+        "  (- coalesce (sum (r.amount) FILTER (WHERE g.source <> 'DISPUTED'), 0))::bigint, "
+        "  (- coalesce (sum (r.amount) FILTER (WHERE g.source = 'DISPUTED'), 0))::bigint "
+        " FROM op o JOIN refund_leg r ON r.op_id = o.id JOIN charge_leg g ON g.charge_id = r.charge_id AND "
+        "  g.leg = r.charge_leg "
+        " WHERE o.recorded_at >= ($3::bigint[])[1] AND o.recorded_at < ($3::bigint[])[2] AND o.kind = 'refund' "
+        " GROUP BY o.id, o.recorded_at, r.charge_id) m "
+        "JOIN charge c ON c.id = m.charge JOIN usage u ON u.id = c.usage_id JOIN account a ON a.id = u.account_id "
+        "LEFT JOIN project p ON p.id = a.project_id WHERE m.op_id > ($3::bigint[])[3] "
+        "AND (u.site = ($1::text[])[2] OR " SEES ") AND (cardinality ($2::text[]) = 0 OR "
+        "a.id = account_named (($2::text[])[1])) AND (cardinality ($4::text[]) = 0 OR u.site = ANY ($4::text[])) "
+        "ORDER BY m.op_id LIMIT ($3::bigint[])[4]"},
     /* $1 who and a site's own name, $2 site or none, $3 after, lines, closed ones too. */
     [BANK_STMT_COUNT + RD_RECONS] = {"rd_recons",
         "SELECT r.id, r.site, r.class, r.site_job, r.component, r.incarnation, r.hold, r.charge_op, "

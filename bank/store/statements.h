@@ -107,6 +107,7 @@ enum read_stmt {
     RD_GRANT_SHARES,
     RD_JOBS,
     RD_JOBS_OF,
+    RD_RECORDS,
     RD_RECONS,
     RD_UNOWNED,
     RD_FIGURES,

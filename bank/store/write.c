@@ -505,7 +505,7 @@ static void write_usages (struct writer *w)
 
 static void write_charges (struct writer *w)
 {
-    struct pgargs *a = rows (w, "iiiiiiiiooiiiiitio"), *legs = rows (w, "iiiit");
+    struct pgargs *a = rows (w, "iiiiiiiiooiiiiitioiiiitt"), *legs = rows (w, "iiiit");
     for (uint32_t i = 0; i < w->view->charges.count; i++) {
         const struct ledger_charge *charge = w->view->charges.item[i];
         pgargs_i64 (a, 0, charge->id);
@@ -526,6 +526,12 @@ static void write_charges (struct writer *w)
         pgargs_text (a, 15, charge->formula);
         pgargs_i64 (a, 16, charge->refund_due);
         pgargs_bool (a, 17, charge->refund_due > 0);
+        pgargs_i64 (a, 18, charge->cpu);
+        pgargs_i64 (a, 19, charge->ran.nodes);
+        pgargs_i64 (a, 20, charge->ran.memory_mb);
+        pgargs_i64 (a, 21, charge->ran.submitted);
+        pgargs_text (a, 22, charge->ran.local_user ? charge->ran.local_user : "");
+        pgargs_text (a, 23, charge->ran.queue ? charge->ran.queue : "");
         for (uint32_t k = 0; k < charge->leg_count; k++) {
             pgargs_i64 (legs, 0, charge->id);
             pgargs_i64 (legs, 1, k);

@@ -1,4 +1,4 @@
-/* Usage over a period, open holds, and what jobs were charged. */
+/* Usage over a period, in sums and record by record, open holds, and what jobs were charged. */
 #include <string.h>
 
 #include "bank/store/fundread.h"
@@ -187,4 +187,82 @@ void handle_job_list (void *self, struct rpccall *call, const ProtobufCMessage *
     } else {
         fundread_jobs (svc->reader, viewer (work), &ask, on_jobs, work);
     }
+}
+
+static void on_records (void *arg, const struct err *err, const struct fund_record *record,
+                        uint32_t count)
+{
+    struct work *work = arg;
+    if (work_failed (work, err))
+        return;
+    Nui__Bank__V1__UsageRecordsReply reply = NUI__BANK__V1__USAGE_RECORDS_REPLY__INIT;
+    reply.from_us = work->from;
+    reply.to_us = work->to;
+    reply.n_records = count;
+    reply.records = arena_array (work->arena, count, sizeof (*reply.records));
+    for (uint32_t i = 0; i < count; i++) {
+        const struct fund_record *r = &record[i];
+        Nui__Bank__V1__UsageRecord *out = arena_new (work->arena, Nui__Bank__V1__UsageRecord);
+        Nui__Bank__V1__Ran *ran = arena_new (work->arena, Nui__Bank__V1__Ran);
+        nui__bank__v1__usage_record__init (out);
+        nui__bank__v1__ran__init (ran);
+        out->op_id = (uint64_t)r->op_id;
+        out->recorded_us = r->recorded;
+        out->charge_op_id = (uint64_t)r->charge_op;
+        out->amount_micro = r->paid;
+        out->disputed_micro = r->disputed;
+        out->site = unconst (r->job.site);
+        out->site_job_id = unconst (r->job.site_job);
+        out->component = unconst (r->job.component);
+        out->incarnation = (uint32_t)r->job.incarnation;
+        out->grid_job_id = unconst (r->job.grid_job);
+        out->user = unconst (r->identity);
+        out->account = unconst (r->account);
+        out->project = unconst (r->project);
+        out->qos = unconst (r->qos);
+        out->machine = unconst (r->machine);
+        out->procs = (uint64_t)r->procs;
+        out->since_us = r->since;
+        out->start_us = r->start;
+        out->end_us = r->end;
+        out->final = r->final;
+        out->successful = r->successful;
+        out->cpu_us = r->cpu;
+        out->walltime_us = r->walltime;
+        ran->nodes = (uint64_t)r->ran.nodes;
+        ran->memory_mb = r->ran.memory_mb;
+        ran->submitted_us = r->ran.submitted;
+        ran->local_user = unconst (r->ran.local_user);
+        ran->class_ = unconst (r->ran.queue);
+        out->ran = ran;
+        reply.records[i] = out;
+    }
+    work_reply (work, &reply.base);
+}
+
+void handle_usage_records (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct bank_service *svc = self;
+    struct work *work = work_create (svc, call, request);
+    const Nui__Bank__V1__UsageRecordsRequest *m = work->request;
+    struct err err = {0};
+    struct fund_records_ask ask = {.own = viewer_site (work),
+                                   .site = m->site,
+                                   .account = m->account,
+                                   .after = (int64_t)m->after,
+                                   .limit = m->limit && m->limit < JOBS_MAX ? m->limit : JOBS_MAX};
+    if (ask.own && !ask.site[0])
+        ask.site = ask.own;
+    if (m->after > INT64_MAX)
+        err_set (&err, ERR_INVALID, "records: there is no operation %llu",
+                 (unsigned long long)m->after);
+    if (err.code || (m->account[0] && name_check ("account", m->account, &err) < 0) ||
+        (m->site[0] && name_check ("site", m->site, &err) < 0) ||
+        period_read (work, m->from_us, m->to_us, "records", &err) < 0) {
+        work_fail (work, &err);
+        return;
+    }
+    ask.from = work->from;
+    ask.to = work->to;
+    fundread_records (svc->reader, viewer (work), &ask, on_records, work);
 }

@@ -504,6 +504,25 @@ static void charge_unsigned (struct work *work, const char *why)
     req->charge.signature = s;
 }
 
+/* Nothing is decided by it; it may be missing. */
+static int ran_read (const Nui__Bank__V1__Ran *m, struct ledger_ran *ran, struct err *err)
+{
+    *ran = (struct ledger_ran){.local_user = "", .queue = ""};
+    if (!m)
+        return 0;
+    if (text_check ("local_user", m->local_user, NAME_MAX_BYTES, err) < 0 ||
+        text_check ("class", m->class_, NAME_MAX_BYTES, err) < 0)
+        return err->code;
+    if (m->nodes > INT64_MAX || m->memory_mb < 0 || m->submitted_us < 0)
+        return err_set (err, ERR_INVALID, "charge: nodes, memory or submission out of bounds");
+    *ran = (struct ledger_ran){.nodes = (int64_t)m->nodes,
+                               .memory_mb = m->memory_mb,
+                               .submitted = m->submitted_us,
+                               .local_user = m->local_user,
+                               .queue = m->class_};
+    return 0;
+}
+
 void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__ChargeRequest *m = (const void *)request;
@@ -516,7 +535,8 @@ void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *re
     if (request_begin (work, LEDGER_CHARGE, &m->key, &nui__bank__v1__charge_reply__descriptor,
                        &err) < 0 ||
         text_check ("hold_id", m->hold_id, NAME_MAX_BYTES, &err) < 0 ||
-        asked_read (work, m->asked, m->qos, m->class_, &req->charge.ask, &err) < 0) {
+        asked_read (work, m->asked, m->qos, m->class_, &req->charge.ask, &err) < 0 ||
+        ran_read (m->ran, &req->charge.ran, &err) < 0) {
         work_fail (work, &err);
         return;
     }

@@ -203,6 +203,7 @@ void handle_quote_cancel (void *self, struct rpccall *call, const ProtobufCMessa
 
 void handle_usage (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_hold_list (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_usage_records (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_job_list (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
 /* ---- funders.c ---- */

@@ -44,6 +44,7 @@ struct site_job {
         run_from; /* when it began, by the clock that never steps; its run may be suspended since (rec.halted) */
     time_us taken;          /* when the resource manager told of it; 0: before a restart */
     int64_t memory_used_mb; /* by its processes, as last measured */
+    int64_t memory_most_mb; /* … in this run, since this daemon has looked */
     time_us charge_at;      /* its next partial charge; 0: not known: charge.c */
     duration_us cpu_used;   /* by its processes, as last measured; 0: not known */
     time_us

@@ -11,6 +11,7 @@
 #include "local/svc/job/charge.h"
 #include "local/svc/job/fallback.h"
 #include "local/svc/job/jobspec.h"
+#include "local/svc/nodes.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
 #include "proto/nui/v1/bank.pb-c.h"
@@ -117,6 +118,33 @@ static time_us charged_until (const struct svc *svc, const struct site_job *job,
     return over > 0 && over <= ending_longest ? end - over : end;
 }
 
+/* How many nodes it has or had; one that is no longer configured counts, too. */
+static uint64_t nodes_had (const struct svc *svc, const struct site_job *job)
+{
+    bool *seen = calloc (svc->node_count + 1, sizeof *seen);
+    struct site_node *node;
+    unsigned tasks, req;
+    uint64_t count = 0;
+    assert (seen && "out of memory");
+    for (const char *at = job->rec.placement; placement_next (svc, &at, &node, &tasks, &req);) {
+        count += !node || !seen[node->id.v];
+        if (node)
+            seen[node->id.v] = true; /* another requirement of the job may have it again */
+    }
+    free (seen);
+    return count;
+}
+
+/* What is told of a run beside what prices it, for accounting. */
+static void ran_fill (const struct svc *svc, const struct site_job *job, Nui__Bank__V1__Ran *ran)
+{
+    nui__bank__v1__ran__init (ran);
+    ran->nodes = nodes_had (svc, job);
+    ran->memory_mb = job->memory_most_mb;
+    ran->submitted_us = job->rec.submit;
+    ran->local_user = (char *)job->rec.local_account;
+}
+
 /* The use of this incarnation; id is where its text goes. */
 static void charge_fill (struct svc *svc, const struct site_job *job, time_us end,
                          duration_us cpu_time, bool final, char id[SITE_ID_MAX],
@@ -184,6 +212,7 @@ int charge_job (struct svc *svc, const struct site_job *job, time_us end, durati
 {
     Nui__Bank__V1__ChargeRequest request;
     Nui__Bank__V1__SiteClaim claim = NUI__BANK__V1__SITE_CLAIM__INIT;
+    Nui__Bank__V1__Ran ran;
     char id[SITE_ID_MAX];
     struct jobspec spec;
     struct bank_asked asked;
@@ -204,6 +233,10 @@ int charge_job (struct svc *svc, const struct site_job *job, time_us end, durati
                 jobspec_load (svc, &job->rec, &spec, row_only ? NULL : err) == 0;
     if (!read && !row_only)
         return err->code;
+    ran_fill (svc, job, &ran);
+    if (read)
+        ran.class_ = spec.component->class_;
+    request.ran = &ran;
     int rc = held && !*run.untold
                  ? charge_held (svc, job, read ? &spec : NULL, &request, &run.message, err)
                  : 0;

@@ -381,6 +381,7 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
     job->rec.amount = 0;
     job->charge_at = 0;
     job->cpu_used = 0;
+    job->memory_most_mb = 0;
     if (rc == 0)
         rc = payqos_drop (svc, job, &err);
     if (rc == 0)

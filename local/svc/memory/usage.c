@@ -31,6 +31,8 @@ static void measure_one (struct svc *svc, struct job_id id, time_us now)
     if (svc->rm.ops->used (svc->rm.self, name, job->rec.incarnation, &used, &err) != 0)
         return;
     job->memory_used_mb = used.memory_mb > 0 ? used.memory_mb : 0;
+    if (job->memory_used_mb > job->memory_most_mb)
+        job->memory_most_mb = job->memory_used_mb;
     job->cpu_used = used.cpu_time > 0 ? used.cpu_time : 0;
     svc->usage->known = true;
     if (cluster_job_used (svc->cluster, id, used.cpu_time, -1, now, &err) != 0)

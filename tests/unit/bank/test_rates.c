@@ -150,7 +150,15 @@ static int64_t charge (struct world *w, Nui__Common__V1__Envelope *envelope, con
                        const char *job, time_us start)
 {
     Nui__Bank__V1__ChargeRequest m = NUI__BANK__V1__CHARGE_REQUEST__INIT;
+    Nui__Bank__V1__Ran ran = NUI__BANK__V1__RAN__INIT;
     uint8_t key[16];
+    ran.nodes = 2;
+    ran.memory_mb = 300;
+    ran.submitted_us = start - US_PER_S;
+    ran.local_user = TEXT ("games");
+    ran.class_ = TEXT ("batch");
+    m.ran = &ran;
+    m.cpu_us = 70 * US_PER_S;
     m.key = bankd_key (&w->d, key);
     m.envelope = envelope;
     m.hold_id = TEXT (held);
@@ -311,6 +319,24 @@ static void quote_unheld (void **state)
         assert_int_equal (jobs->jobs[i]->rate_version, i ? 2 : 1);
         assert_int_equal (jobs->jobs[i]->rate_due, i ? 2 : 1);
     }
+    bankd_reply_free (&reply);
+    /* What a charge tells of its run beside what it is priced by. */
+    Nui__Bank__V1__UsageRecordsRequest ask = NUI__BANK__V1__USAGE_RECORDS_REQUEST__INIT;
+    reply = call (w, WHO_ALPHA, "UsageRecords", &ask.base);
+    const Nui__Bank__V1__UsageRecordsReply *told = (void *)reply.message;
+    assert_int_equal (told->n_records, 3);
+    const Nui__Bank__V1__UsageRecord *r = told->records[1];
+    assert_string_equal (r->site_job_id, "alpha.802");
+    assert_int_equal (r->amount_micro, 400 * CREDIT);
+    assert_int_equal (r->op_id, r->charge_op_id);
+    assert_true (r->start_us == start && r->since_us == start &&
+                 r->end_us == start + 50 * US_PER_S);
+    assert_int_equal (r->cpu_us, 70 * US_PER_S);
+    assert_int_equal (r->ran->nodes, 2);
+    assert_int_equal (r->ran->memory_mb, 300);
+    assert_true (r->ran->submitted_us == start - US_PER_S);
+    assert_string_equal (r->ran->local_user, "games");
+    assert_string_equal (r->ran->class_, "batch");
     bankd_reply_free (&reply);
     envelope_free (with);
     envelope_free (late);

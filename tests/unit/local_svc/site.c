@@ -176,6 +176,12 @@ static void bank_charge (void *self, struct rpccall *call, const ProtobufCMessag
         c->end_us = r->end_us;
         c->final = r->final;
         c->successful = r->successful;
+        if (r->ran) {
+            c->nodes = r->ran->nodes;
+            c->submitted_us = r->ran->submitted_us;
+            snprintf (c->local_user, sizeof c->local_user, "%s", r->ran->local_user);
+            snprintf (c->queue, sizeof c->queue, "%s", r->ran->class_);
+        }
     }
     reply.acked_sequence = r->sequence;
     reply.disputed_micro = s->disputed_micro;
@@ -602,6 +608,7 @@ Nui__Common__V1__Envelope *job_envelope (struct site *s, const struct job_make *
     job.reserve = make->reserve ? &reserve : NULL;
     req.tasks = make->tasks ? make->tasks : 1;
     component.qos = (char *)(make->qos ? make->qos : "");
+    component.class_ = (char *)(make->queue ? make->queue : "");
     char *flags[] = {(char *)make->flag};
     Nui__Common__V1__Dependency depend = NUI__COMMON__V1__DEPENDENCY__INIT;
     Nui__Common__V1__Dependency *depends[] = {&depend};

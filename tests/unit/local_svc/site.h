@@ -33,8 +33,10 @@ enum bank_mood {
 struct kept_charge {
     char hold_id[64], job[64];
     uint64_t sequence, procs;
-    int64_t start_us, end_us;
+    int64_t start_us, end_us, submitted_us;
     bool final, successful;
+    uint64_t nodes; /* as the charge's measures say it, so for the next */
+    char local_user[64], queue[64];
 };
 
 struct site {
@@ -114,6 +116,7 @@ struct job_make {
     const char *grid;
     const char *account; /* "chem" */
     const char *qos;
+    const char *queue;                   /* its class */
     const char *flag;                    /* one of the job's; NULL: none */
     const char *depend_kind, *depend_on; /* NULL: none */
     bool held;

@@ -74,12 +74,20 @@ static void is_counted_once (void **state)
 {
     struct site *s = *state;
     char id[64], bad[64];
-    site_start (s, NULL);
-    site_submit (s, "grid.1", &(struct job_make){.script = "exit 0\n", .tasks = 3}, id);
+    site_start (s, "CLASSCFG[batch] PRIORITY=1\n");
+    site_submit (s, "grid.1",
+                 &(struct job_make){.script = "exit 0\n", .tasks = 3, .queue = "batch"}, id);
     site_submit (s, "grid.2", &(struct job_make){.script = "exit 7\n"}, bad);
     site_wait_state (s, id, STATE (COMPLETED));
     site_wait_state (s, bad, STATE (FAILED));
     charges (s, 2);
+    /* Three processors of nodes that have two each. */
+    const struct kept_charge *told = &s->charge[s->charge[0].procs == 3 ? 0 : 1];
+    assert_int_equal (told->procs, 3);
+    assert_int_equal (told->nodes, 2);
+    assert_string_not_equal (told->local_user, "");
+    assert_string_equal (told->queue, "batch");
+    assert_true (told->submitted_us > 0 && told->submitted_us <= told->start_us);
     site_kill (s);
     assert_int_equal (number_of (s, "SELECT count(*) FROM history"), 2);
     assert_int_equal (number_of (s, "SELECT procs FROM history WHERE number = 1"), 3);
