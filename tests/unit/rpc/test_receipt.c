@@ -287,6 +287,50 @@ static void revoked_refuses (void **state)
     envelope_free (e);
 }
 
+static void append (const char *dir, const char *to, const char *from)
+{
+    char path[512], line[256];
+    snprintf (path, sizeof path, "%s/%s", dir, to);
+    FILE *out = fopen (path, "a");
+    snprintf (path, sizeof path, "%s/%s", dir, from);
+    FILE *in = fopen (path, "r");
+    assert_non_null (out);
+    assert_non_null (in);
+    while (fgets (line, sizeof line, in))
+        fputs (line, out);
+    fclose (in);
+    assert_int_equal (fclose (out), 0);
+}
+
+/* An authority that has ended takes all that it issued with it. */
+static void issuers_are_not_excused (void **state)
+{
+    struct fixture *f = *state;
+    struct testca *ended = testca_create_until (f->dir, "ended", -HOUR);
+    testca_issue (ended, &(struct testca_cert){.name = "theirs",
+                                               .uri = ALICE,
+                                               .not_before = -14 * HOUR,
+                                               .not_after = -2 * HOUR});
+    append (f->dir, "both.pem", "ca.pem");
+    append (f->dir, "both.pem", "ended.pem");
+    append (f->dir, "both.crl", "ca.crl");
+    append (f->dir, "both.crl", "ended.crl");
+    tlsid_destroy (f->site);
+    f->site = testca_tlsid (f->dir, "both", "alpha", true);
+    struct tlsid *theirs = testca_tlsid (f->dir, "ended", "theirs", false);
+    Envelope *e = sign (f, f->night, "a job");
+    receive (f, e, f->meta, -3 * HOUR);
+    good (f, e, 0);
+    envelope_free (e);
+    e = sign (f, theirs, "a job");
+    receive (f, e, f->meta, -3 * HOUR);
+    good (f, e, -3 * HOUR);
+    refused (f, e, 0, "the signer's certificate has expired");
+    envelope_free (e);
+    tlsid_destroy (theirs);
+    testca_destroy (ended);
+}
+
 /* What a gate signed stands on its user's delegation, which came with it. */
 static void of_a_job_that_a_gate_signed (void **state)
 {
@@ -329,10 +373,20 @@ static void of_a_job_that_a_gate_signed (void **state)
     refused (f, e, 2 * DAY, "it expired at"); /* the delegation */
     /* At the gate's door, where nobody has received anything, a new one is needed. */
     assert_null (gatedeleg_open (f->site, &bytes, tlsid_self (gate), f->now, &f->who, &f->err));
-    /* Another delegation of hers is no part of what was received. */
-    e->gate_delegation.len = 0;
-    refused (f, e, 0, "there is none");
-    e->gate_delegation.len = bytes.len;
+    /* The same delegation, but signed after her certificate had ended, is no part of what was received. */
+    Envelope *sealed = nui__common__v1__envelope__unpack (NULL, bytes.len, bytes.data),
+             *again = NULL;
+    assert_int_equal (envelope_sign_for (f->night, GATEDELEG_DOMAIN, sealed->body.data,
+                                         sealed->body.len, &again, &f->err),
+                      0);
+    e->gate_delegation.len = nui__common__v1__envelope__get_packed_size (again);
+    e->gate_delegation.data = malloc (e->gate_delegation.len);
+    nui__common__v1__envelope__pack (again, e->gate_delegation.data);
+    good (f, e, -3 * HOUR); /* as her key can */
+    refused (f, e, 0, "the user's delegation to the gate is not good");
+    envelope_free (sealed);
+    envelope_free (again);
+    free (bytes.data);
     envelope_free (e);
     nui__common__v1__gate_delegation__free_unpacked (is, NULL);
     tlsid_destroy (gate);
@@ -388,6 +442,7 @@ int main (void)
         T (of_a_moment_at_which_it_was_good),
         T (of_these_very_bytes),
         T (revoked_refuses),
+        T (issuers_are_not_excused),
         T (of_a_job_that_a_gate_signed),
         T (of_a_delegation),
     };
