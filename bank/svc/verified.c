@@ -44,6 +44,7 @@ static void digest_of (const Nui__Common__V1__Envelope *envelope, uint8_t out[SH
     for (size_t i = 0; i < envelope->n_chain; i++)
         sha256_add_part (hash, envelope->chain[i].data, envelope->chain[i].len);
     sha256_add_part (hash, envelope->gate_delegation.data, envelope->gate_delegation.len);
+    sha256_add_part (hash, envelope->receipt.data, envelope->receipt.len);
     sha256_end (hash, out);
 }
 

@@ -426,15 +426,30 @@ static void array_renew (struct metad *metad, struct rpccall *call, const struct
     arena_destroy (arena);
 }
 
+/* What its owner sent, with the moment at which it came; false, with the call answered, when that cannot be signed. */
+static bool received (struct metad *metad, struct rpccall *call,
+                      const ProtobufCBinaryData *delegation)
+{
+    struct err err = {0};
+    /* of the request, which is this call's own */
+    if (delegation_receive (metad->id, (ProtobufCBinaryData *)(uintptr_t)delegation,
+                            clock_now_us (), &err) == 0)
+        return true;
+    rpccall_fail (call, &err);
+    return false;
+}
+
 void on_renew (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
     const Nui__Meta__V1__RenewRequest *request = (const Nui__Meta__V1__RenewRequest *)message;
     struct element_id id;
     bool array;
     struct gridjob *job = job_or_array (self, call, request->grid_job_id, &id, &array);
-    if (job && array)
+    if (!job || !received (self, call, &request->delegation))
+        return;
+    if (array)
         array_renew (self, call, &id, &request->delegation);
-    else if (job)
+    else
         renew (job, &request->delegation, false, call);
 }
 

@@ -23,6 +23,7 @@
 #include "meta/place/survey.h"
 #include "meta/place/waits.h"
 #include "proto/rpc/envelope.h"
+#include "proto/rpc/receipt.h"
 #include "proto/job/element.h"
 #include "proto/job/jobcheck.h"
 #include "proto/rpc/pbcopy.h"
@@ -33,7 +34,8 @@
 struct asking {
     struct metad *metad;
     struct rpccall *call;
-    const EnvelopeMessage *envelope; /* of the request */
+    EnvelopeMessage envelope; /* a view of the request's; the receipt is ours */
+    time_us received;         /* when its signature was found good */
     JobMessage *job;
     char submitter[PRINCIPAL_URI_MAX];
     struct survey *survey;
@@ -47,6 +49,7 @@ static void asking_free (struct asking *asking)
     if (asking->job)
         nui__common__v1__job__free_unpacked (asking->job, NULL);
     survey_destroy (asking->survey);
+    free (asking->envelope.receipt.data);
     free (asking);
 }
 
@@ -68,20 +71,18 @@ static int envelope_check (struct asking *asking, struct err *err)
     struct principal signer;
     char uri[PRINCIPAL_URI_MAX];
     time_us now = clock_now_us ();
-    if (!asking->envelope)
-        return err_set (err, ERR_INVALID, "the request carries no signed job");
-    int rc = envelope_verify (metad->id, asking->envelope, now, &signer, err);
+    int rc = envelope_verify (metad->id, &asking->envelope, now, &signer, err);
     if (rc)
         return rc;
-    asking->job = jobcheck_unpack (&asking->envelope->body, err);
+    asking->received = now;
+    asking->job = jobcheck_unpack (&asking->envelope.body, err);
     if (!asking->job)
         return err_prefix (err, "the signed bytes are not a job");
     /* Of an array its first stands for all of it. Which one is meant is nobody's to say but ours. */
-    EnvelopeMessage *request = (EnvelopeMessage *)(uintptr_t)asking->envelope;
     if (element_check (asking->job, err))
         return err->code;
-    request->element = asking->job->n_indexes ? 1 + element_index (asking->job, 0) : 0;
-    if (element_apply (asking->job, request->element, err))
+    asking->envelope.element = asking->job->n_indexes ? 1 + element_index (asking->job, 0) : 0;
+    if (element_apply (asking->job, asking->envelope.element, err))
         return err->code;
     if (job_check (asking->job, metad->grid, err))
         return ERR_INVALID;
@@ -137,10 +138,15 @@ static struct asking *asking_begin (struct metad *metad, struct rpccall *call,
     }
     asking->metad = metad;
     asking->call = call;
-    asking->envelope = envelope;
     principal_uri (rpccall_peer (call), asking->submitter);
     err_clear (&err);
-    if (envelope_check (asking, &err)) {
+    if (envelope) {
+        asking->envelope = *envelope;
+        asking->envelope.receipt = (ProtobufCBinaryData){0, NULL};
+    } else {
+        err_set (&err, ERR_INVALID, "the request carries no signed job");
+    }
+    if (err.code || envelope_check (asking, &err)) {
         asking_fail (asking, &err);
         return NULL;
     }
@@ -152,7 +158,7 @@ static void survey_ask (struct asking *asking, void (*done) (void *arg, struct s
     struct arena *arena = arena_create (0);
     struct survey_pair *pair = NULL;
     uint32_t count = survey_candidates (asking->metad, asking->job, NULL, 0, arena, &pair);
-    survey_start (asking->metad, asking->envelope, asking->job, pair, count, 0, done, asking);
+    survey_start (asking->metad, &asking->envelope, asking->job, pair, count, 0, done, asking);
     arena_destroy (arena);
 }
 
@@ -256,7 +262,7 @@ static void submit_known (struct asking *asking, uint64_t number)
         return;
     }
     const ProtobufCBinaryData *a = &job->envelope->body;
-    const ProtobufCBinaryData *b = &asking->envelope->body;
+    const ProtobufCBinaryData *b = &asking->envelope.body;
     if (asking->keyed || (a->len == b->len && memcmp (a->data, b->data, a->len) == 0)) {
         submit_reply (asking, job);
         return;
@@ -267,7 +273,7 @@ static void submit_known (struct asking *asking, uint64_t number)
 
 static void submit_refuse (struct asking *asking, const struct err *err)
 {
-    refusals_add (asking->metad, &asking->envelope->body, err);
+    refusals_add (asking->metad, &asking->envelope.body, err);
     asking_fail (asking, err);
 }
 
@@ -283,17 +289,24 @@ static bool answered_before (struct asking *asking)
         metastore_job_find_uuid (asking->metad->store, asking->submitter, &uuid, &number, &err);
     if (rc == 0)
         submit_known (asking, number);
-    else if (rc != ERR_NOT_FOUND || refusals_find (asking->metad, &asking->envelope->body, &err))
+    else if (rc != ERR_NOT_FOUND || refusals_find (asking->metad, &asking->envelope.body, &err))
         asking_fail (asking, &err);
     else
         return false;
     return true;
 }
 
+/* What is taken is kept and passed on for longer than its signer's certificate may last (receipt.h). */
+static int receipt_add (struct asking *asking, struct err *err)
+{
+    return receipt_make (asking->metad->id, &asking->envelope, asking->received,
+                         &asking->envelope.receipt, err);
+}
+
 /* NULL: out of memory. */
 static struct gridjob *job_alone (struct asking *asking, struct err *err)
 {
-    EnvelopeMessage *envelope = (EnvelopeMessage *)pbcopy (&asking->envelope->base);
+    EnvelopeMessage *envelope = (EnvelopeMessage *)pbcopy (&asking->envelope.base);
     JobMessage *body = envelope ? element_unpack (envelope, err) : NULL;
     if (body)
         return job_create (asking->metad, envelope, body, asking->submitter, err);
@@ -342,7 +355,7 @@ static int job_take (struct asking *asking, uint64_t *number_out, struct err *er
 /* The rest comes at the next turns of the loop (arrive.h). */
 static int array_take (struct asking *asking, uint64_t *number_out, struct err *err)
 {
-    EnvelopeMessage *envelope = (EnvelopeMessage *)pbcopy (&asking->envelope->base);
+    EnvelopeMessage *envelope = (EnvelopeMessage *)pbcopy (&asking->envelope.base);
     struct arraybody *body = envelope ? arraybody_create (envelope, err) : NULL;
     int rc = body ? arrive_begin (asking->metad, body, asking->submitter, number_out, err)
                   : err_set (err, ERR_NOMEM, "no memory for an array");
@@ -356,7 +369,9 @@ static void accept_job (struct asking *asking)
     struct err err;
     uint64_t number = 0;
     err_clear (&err);
-    int rc = asking->job->n_indexes ? array_take (asking, &number, &err)
+    int rc = receipt_add (asking, &err);
+    if (rc == 0)
+        rc = asking->job->n_indexes ? array_take (asking, &number, &err)
                                     : job_take (asking, &number, &err);
     if (rc == 0)
         job_taken (asking, job_live (asking->metad, number));
@@ -426,7 +441,7 @@ static void group_quote (struct asking *asking)
     Nui__Bank__V1__QuoteRequest request = NUI__BANK__V1__QUOTE_REQUEST__INIT;
     struct arena *arena = arena_create (0);
     request.items = arena_array (arena, asking->job->n_components, sizeof *request.items);
-    request.envelope = (EnvelopeMessage *)asking->envelope;
+    request.envelope = &asking->envelope;
     request.all_of = true;
     for (uint32_t p = 0; p < asking->job->n_components; p++) {
         const struct survey_offer *offer = cheapest (asking->survey, p);
@@ -585,12 +600,12 @@ static void terms_submit (struct asking *asking)
     else if (jobcheck_times (asking->job, true, clock_now_us (), &err) == 0 &&
              job_check_runnable (asking->job, &err) == 0)
         job = terms_job (metad, asking->submitter, asking->job, &err);
-    if (!job) {
+    if (!job || receipt_add (asking, &err)) {
         asking_fail (asking, &err);
         return;
     }
     asking->array = job->number;
-    terms_begin (job, asking->envelope, terms_answered, asking);
+    terms_begin (job, &asking->envelope, terms_answered, asking);
 }
 
 void on_submit (void *self, struct rpccall *call, const ProtobufCMessage *message)

@@ -9,6 +9,7 @@
 #include "proto/hash/sha256.h"
 #include "proto/job/jobcheck.h"
 #include "proto/rpc/pbguard.h"
+#include "proto/rpc/receipt.h"
 
 typedef Nui__Common__V1__Envelope Envelope;
 typedef Nui__Common__V1__Delegation Delegation;
@@ -17,6 +18,15 @@ typedef Nui__Common__V1__Job Job;
 static Job *job_of (const Envelope *envelope, struct err *err)
 {
     return jobcheck_unpack (&envelope->body, err);
+}
+
+static void packed_into (const Envelope *sealed, ProtobufCBinaryData *out)
+{
+    out->len = nui__common__v1__envelope__get_packed_size (sealed);
+    out->data = malloc (out->len);
+    if (!out->data)
+        abort ();
+    nui__common__v1__envelope__pack (sealed, out->data);
 }
 
 int delegation_make (struct tlsid *signer, const Envelope *envelope, const char *delegate,
@@ -51,11 +61,7 @@ int delegation_make (struct tlsid *signer, const Envelope *envelope, const char 
     rc = envelope_sign_for (signer, DELEGATION_DOMAIN, body, len, &sealed, err);
     if (rc != 0)
         goto out;
-    out->len = nui__common__v1__envelope__get_packed_size (sealed);
-    out->data = malloc (out->len);
-    if (!out->data)
-        abort ();
-    nui__common__v1__envelope__pack (sealed, out->data);
+    packed_into (sealed, out);
 out:
     envelope_free (sealed);
     free (body);
@@ -73,6 +79,25 @@ static Envelope *sealed_of (const ProtobufCBinaryData *bytes, struct err *err)
     }
     return (Envelope *)pbguard_unpack (&nui__common__v1__envelope__descriptor, bytes->data,
                                        bytes->len, err);
+}
+
+int delegation_receive (struct tlsid *receiver, ProtobufCBinaryData *delegation, time_us now,
+                        struct err *err)
+{
+    struct err unread = {0};
+    Envelope *sealed = delegation->len ? sealed_of (delegation, &unread) : NULL;
+    int rc = 0;
+    if (!sealed)
+        return 0;
+    free (sealed->receipt.data);
+    sealed->receipt = (ProtobufCBinaryData){0, NULL};
+    rc = receipt_make (receiver, sealed, now, &sealed->receipt, err);
+    if (rc == 0) {
+        free (delegation->data);
+        packed_into (sealed, delegation);
+    }
+    envelope_free (sealed);
+    return rc;
 }
 
 static Delegation *delegation_of (const Envelope *sealed, struct err *err)

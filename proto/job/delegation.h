@@ -26,6 +26,10 @@ struct delegation {
 int delegation_make (struct tlsid *signer, const Nui__Common__V1__Envelope *job,
                      const char *delegate, time_us now, duration_us length,
                      ProtobufCBinaryData *out, struct err *err);
+/* Whoever takes it says when, so that it outlives a certificate of hours (receipt.h). *delegation is malloc'ed, and may become
+ * another; what is no delegation is left as it is, for delegation_verify to say so. */
+int delegation_receive (struct tlsid *receiver, ProtobufCBinaryData *delegation, time_us now,
+                        struct err *err);
 /* As envelope_verify of a job at the moment now, or, with a good delegation, at the moment it was
  * signed. *out says what the delegation is worth; a bad one alone is no error. */
 int delegation_verify (struct tlsid *id, const Nui__Common__V1__Envelope *envelope, time_us now,

@@ -12,6 +12,7 @@
 
 #include "proto/rpc/chainmemo.h"
 #include "proto/rpc/gatedeleg.h"
+#include "proto/rpc/receipt.h"
 #include "proto/rpc/sigkey.h"
 #include "proto/rpc/tlsreason.h"
 
@@ -109,12 +110,32 @@ static X509 *cert_of (const ProtobufCBinaryData *der)
     return cert;
 }
 
+/* What is made of a chain. */
+struct look {
+    time_us received;   /* when somebody trusted had the message; 0: nobody says so */
+    bool revoked_later; /* than the moment that is asked about */
+    bool ended;         /* it is the signer's own certificate that is refused, for its end */
+    bool excused;       /* … and is not, for what was received */
+};
+
+/* The signer's own certificate has ended: was it good when the message was received? Issuers are not excused. */
+static int verify_ended (X509_STORE_CTX *ctx, struct look *look)
+{
+    X509 *leaf = X509_STORE_CTX_get_current_cert (ctx);
+    time_us from = tlsend_moment (X509_get0_notBefore (leaf)),
+            until = tlsend_moment (X509_get0_notAfter (leaf));
+
+    look->ended = X509_STORE_CTX_get_error_depth (ctx) == 0;
+    look->excused = look->ended && from > 0 && from <= look->received && look->received < until;
+    return look->excused;
+}
+
 /* The CRL in hand is the newest one, the moment may be years ago: a list issued later than that
  * moment is the better list, and a revocation dated after it does not undo the signature. */
 static int verify_at (int ok, X509_STORE_CTX *ctx)
 {
     time_t at = X509_VERIFY_PARAM_get_time (X509_STORE_CTX_get0_param (ctx));
-    bool *revoked_later = X509_STORE_CTX_get_app_data (ctx);
+    struct look *look = X509_STORE_CTX_get_app_data (ctx);
     X509_REVOKED *revoked = NULL;
 
     if (ok)
@@ -123,28 +144,30 @@ static int verify_at (int ok, X509_STORE_CTX *ctx)
     case X509_V_ERR_CRL_NOT_YET_VALID:
         return 1;
     case X509_V_ERR_CERT_REVOKED:
-        *revoked_later = X509_CRL_get0_by_cert (X509_STORE_CTX_get0_current_crl (ctx), &revoked,
-                                                X509_STORE_CTX_get_current_cert (ctx)) == 1 &&
-                         ASN1_TIME_cmp_time_t (X509_REVOKED_get0_revocationDate (revoked), at) == 1;
-        return *revoked_later;
+        look->revoked_later =
+            X509_CRL_get0_by_cert (X509_STORE_CTX_get0_current_crl (ctx), &revoked,
+                                   X509_STORE_CTX_get_current_cert (ctx)) == 1 &&
+            ASN1_TIME_cmp_time_t (X509_REVOKED_get0_revocationDate (revoked), at) == 1;
+        return look->revoked_later;
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+        return verify_ended (ctx, look);
     default:
         return 0;
     }
 }
 
-/* Checks the chain and says who its leaf names. What was good without a revocation is remembered. */
+/* Checks the chain and says who its leaf names. What was good without an exception is remembered. */
 static int verify_chain (struct tlsid *id, STACK_OF (X509) * chain, time_us at,
-                         const struct chainmemo_key *key, struct principal *signer_out,
-                         struct err *err)
+                         const struct chainmemo_key *key, struct look *look,
+                         struct principal *signer_out, struct err *err)
 {
     X509 *leaf = sk_X509_value (chain, 0);
     X509_STORE_CTX *ctx = X509_STORE_CTX_new ();
-    bool revoked_later = false;
     struct err why;
     int rc = 0;
 
     if (!ctx || !X509_STORE_CTX_init (ctx, tlsid_store (id), leaf, chain) ||
-        !X509_STORE_CTX_set_app_data (ctx, &revoked_later)) {
+        !X509_STORE_CTX_set_app_data (ctx, look)) {
         rc = err_set (err, ERR_NOMEM, "envelope: out of memory");
         goto out;
     }
@@ -160,7 +183,7 @@ static int verify_chain (struct tlsid *id, STACK_OF (X509) * chain, time_us at,
         rc = err_set (err, ERR_UNAUTHENTIC, "the signer's %s", why.text);
         goto out;
     }
-    if (!revoked_later)
+    if (!look->revoked_later && !look->excused)
         chainmemo_put (tlsid_chainmemo (id), key, at, ctx, signer_out);
 out:
     ERR_clear_error ();
@@ -186,9 +209,9 @@ static STACK_OF (X509) * chain_of (const Nui__Common__V1__Envelope *envelope, st
     return chain;
 }
 
-int envelope_verify_for (struct tlsid *id, const char *domain,
-                         const Nui__Common__V1__Envelope *envelope, time_us at,
-                         struct principal *signer_out, struct err *err)
+/* look: since when the certificate may have ended; whether it has, afterwards. */
+static int verify (struct tlsid *id, const char *domain, const Nui__Common__V1__Envelope *envelope,
+                   time_us at, struct look *look, struct principal *signer_out, struct err *err)
 {
     STACK_OF (X509) *chain = NULL;
     struct principal signer;
@@ -205,7 +228,7 @@ int envelope_verify_for (struct tlsid *id, const char *domain,
     if (!key) {
         if (!(chain = chain_of (envelope, err)))
             return err->code;
-        if ((rc = verify_chain (id, chain, at, &digest, &signer, err)) < 0)
+        if ((rc = verify_chain (id, chain, at, &digest, look, &signer, err)) < 0)
             goto out;
         EVP_PKEY *public = X509_get0_pubkey (sk_X509_value (chain, 0));
         if (!public) {
@@ -232,13 +255,54 @@ out:
     return rc;
 }
 
+int envelope_verify_since (struct tlsid *id, const char *domain,
+                           const Nui__Common__V1__Envelope *envelope, time_us at, time_us received,
+                           struct principal *signer_out, struct err *err)
+{
+    struct look look = {.received = received};
+    return verify (id, domain, envelope, at, &look, signer_out, err);
+}
+
+int envelope_verify_for (struct tlsid *id, const char *domain,
+                         const Nui__Common__V1__Envelope *envelope, time_us at,
+                         struct principal *signer_out, struct err *err)
+{
+    struct look look = {0};
+    struct err why = {0};
+    time_us received = 0;
+    int rc = verify (id, domain, envelope, at, &look, signer_out, err);
+
+    if (rc == 0 || !look.ended || envelope->receipt.len == 0)
+        return rc;
+    if (receipt_read (id, envelope, at, &received, &why) < 0)
+        return err_set (err, why.code == ERR_UNAVAILABLE ? why.code : ERR_UNAUTHENTIC,
+                        "the signer's certificate has expired, and its receipt is not good: %.300s",
+                        why.text);
+    return envelope_verify_since (id, domain, envelope, at, received, signer_out, err);
+}
+
+/* The delegation came with the job: what was received was both. */
+static int gate_verify (struct tlsid *id, const Nui__Common__V1__Envelope *envelope,
+                        const struct principal *gate, time_us at, struct principal *signer_out,
+                        struct err *err)
+{
+    struct err why = {0};
+    time_us received = 0;
+    int rc = gatedeleg_job (id, envelope, gate, at, 0, signer_out, err);
+
+    if (rc != ERR_UNAUTHENTIC || envelope->receipt.len == 0 ||
+        receipt_read (id, envelope, at, &received, &why) < 0)
+        return rc;
+    return gatedeleg_job (id, envelope, gate, at, received, signer_out, err);
+}
+
 int envelope_verify (struct tlsid *id, const Nui__Common__V1__Envelope *envelope, time_us at,
                      struct principal *signer_out, struct err *err)
 {
     struct principal signer;
     int rc = envelope_verify_for (id, ENVELOPE_JOB, envelope, at, &signer, err);
     if (rc == 0 && signer.kind == PRINCIPAL_GATE)
-        return gatedeleg_job (id, envelope, &signer, at, signer_out, err);
+        return gate_verify (id, envelope, &signer, at, signer_out, err);
     if (rc == 0)
         *signer_out = signer;
     return rc;

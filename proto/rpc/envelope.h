@@ -21,7 +21,8 @@ int envelope_sign_for (struct tlsid *signer, const char *domain, const void *bod
                        Nui__Common__V1__Envelope **out, struct err *err);
 void envelope_free (Nui__Common__V1__Envelope *envelope);
 
-/* Checks chain (against the store and CRL, at moment `at`), signature and the signer's identity.
+/* Checks chain (against the store and CRL, at moment `at`), signature and the signer's identity. A certificate of the
+ * signer that has ended stands in with a receipt (receipt.h) of a moment at which it was good.
  * ERR_UNAUTHENTIC with the reason when it does not hold; ERR_UNAVAILABLE while the revocation list here is none that
  * it can be checked by. */
 int envelope_verify (struct tlsid *id, const Nui__Common__V1__Envelope *envelope, time_us at,
@@ -29,5 +30,9 @@ int envelope_verify (struct tlsid *id, const Nui__Common__V1__Envelope *envelope
 int envelope_verify_for (struct tlsid *id, const char *domain,
                          const Nui__Common__V1__Envelope *envelope, time_us at,
                          struct principal *signer_out, struct err *err);
+/* The same for what has no receipt of its own: the signer's certificate may have ended since that moment (0: it may not). */
+int envelope_verify_since (struct tlsid *id, const char *domain,
+                           const Nui__Common__V1__Envelope *envelope, time_us at, time_us received,
+                           struct principal *signer_out, struct err *err);
 
 #endif

@@ -93,9 +93,9 @@ static int content_check (const GateDelegation *d, const struct principal *user,
     return fields_check (d, err) == 0 ? 0 : (err->code = ERR_UNAUTHENTIC);
 }
 
-GateDelegation *gatedeleg_open (struct tlsid *id, const ProtobufCBinaryData *bytes,
-                                const struct principal *gate, time_us at,
-                                struct principal *user_out, struct err *err)
+static GateDelegation *open_since (struct tlsid *id, const ProtobufCBinaryData *bytes,
+                                   const struct principal *gate, time_us at, time_us received,
+                                   struct principal *user_out, struct err *err)
 {
     GateDelegation *d = NULL;
     Nui__Common__V1__Envelope *sealed = NULL;
@@ -105,7 +105,8 @@ GateDelegation *gatedeleg_open (struct tlsid *id, const ProtobufCBinaryData *byt
     else
         sealed = (Nui__Common__V1__Envelope *)pbguard_unpack (
             &nui__common__v1__envelope__descriptor, bytes->data, bytes->len, err);
-    if (sealed && envelope_verify_for (id, GATEDELEG_DOMAIN, sealed, at, user_out, err) == 0)
+    if (sealed &&
+        envelope_verify_since (id, GATEDELEG_DOMAIN, sealed, at, received, user_out, err) == 0)
         d = (GateDelegation *)pbguard_unpack (&nui__common__v1__gate_delegation__descriptor,
                                               sealed->body.data, sealed->body.len, err);
     envelope_free (sealed);
@@ -117,6 +118,13 @@ GateDelegation *gatedeleg_open (struct tlsid *id, const ProtobufCBinaryData *byt
     if (err->code != ERR_UNAVAILABLE)
         err->code = ERR_UNAUTHENTIC;
     return NULL;
+}
+
+GateDelegation *gatedeleg_open (struct tlsid *id, const ProtobufCBinaryData *bytes,
+                                const struct principal *gate, time_us at,
+                                struct principal *user_out, struct err *err)
+{
+    return open_since (id, bytes, gate, at, 0, user_out, err);
 }
 
 /* ---- jobs */
@@ -183,11 +191,11 @@ static int job_check (const GateDelegation *d, const Nui__Common__V1__Job *job,
 }
 
 int gatedeleg_job (struct tlsid *id, const Nui__Common__V1__Envelope *envelope,
-                   const struct principal *gate, time_us at, struct principal *user_out,
-                   struct err *err)
+                   const struct principal *gate, time_us at, time_us received,
+                   struct principal *user_out, struct err *err)
 {
     struct principal user;
-    GateDelegation *d = gatedeleg_open (id, &envelope->gate_delegation, gate, at, &user, err);
+    GateDelegation *d = open_since (id, &envelope->gate_delegation, gate, at, received, &user, err);
     if (!d)
         return err->code;
     Nui__Common__V1__Job *job = NULL;

@@ -43,10 +43,11 @@ GateDelegation *gatedeleg_open (struct tlsid *id, const ProtobufCBinaryData *byt
                                 const struct principal *gate, time_us at,
                                 struct principal *user_out, struct err *err);
 
-/* Of a job that this gate signed: whether its user let it. ERR_UNAUTHENTIC with the bound that it passes. */
+/* Of a job that this gate signed: whether its user let it. ERR_UNAUTHENTIC with the bound that it passes. received: when
+ * somebody trusted had both (receipt.h), and since when the user's certificate may have ended; 0: it may not. */
 int gatedeleg_job (struct tlsid *id, const Nui__Common__V1__Envelope *envelope,
-                   const struct principal *gate, time_us at, struct principal *user_out,
-                   struct err *err);
+                   const struct principal *gate, time_us at, time_us received,
+                   struct principal *user_out, struct err *err);
 
 /* Headers that were found good lately (a minute at most), by digest. */
 struct gatememo;

@@ -82,7 +82,7 @@ static void write_cert (const char *path, X509 *cert)
     MUST (fclose (f) == 0);
 }
 
-struct testca *testca_create (const char *dir, const char *ca_name)
+struct testca *testca_create_until (const char *dir, const char *ca_name, time_t not_after)
 {
     struct testca *ca = calloc (1, sizeof (*ca));
     char path[PATH_CAP];
@@ -93,7 +93,7 @@ struct testca *testca_create (const char *dir, const char *ca_name)
     ca->key = EVP_EC_gen ("P-256");
     ca->revoked = sk_X509_REVOKED_new_null ();
     MUST (ca->dir && ca->name && ca->key && ca->revoked);
-    X509 *cert = new_cert (ca, ca->key, ca_name, -3650 * DAY_S, 3650 * DAY_S);
+    X509 *cert = new_cert (ca, ca->key, ca_name, -3650 * DAY_S, not_after);
     add_ext (cert, cert, NID_basic_constraints, "critical,CA:TRUE");
     add_ext (cert, cert, NID_key_usage, "critical,keyCertSign,cRLSign");
     add_ext (cert, cert, NID_subject_key_identifier, "hash");
@@ -102,6 +102,11 @@ struct testca *testca_create (const char *dir, const char *ca_name)
     write_cert (path_of (path, dir, ca_name, ".pem"), cert);
     testca_write_crl (ca, -DAY_S, 7 * DAY_S);
     return ca;
+}
+
+struct testca *testca_create (const char *dir, const char *ca_name)
+{
+    return testca_create_until (dir, ca_name, 3650 * DAY_S);
 }
 
 void testca_destroy (struct testca *ca)

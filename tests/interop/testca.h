@@ -24,6 +24,8 @@ struct testca_cert {
 };
 
 struct testca *testca_create (const char *dir, const char *ca_name);
+/* One whose own certificate ends then (relative to now, in seconds). */
+struct testca *testca_create_until (const char *dir, const char *ca_name, time_t not_after);
 void testca_destroy (struct testca *ca);
 void testca_issue (struct testca *ca, const struct testca_cert *cert);
 /* Adds the certificate to the CRL (revoked_at relative to now, in seconds). */

@@ -5,6 +5,7 @@ import stat
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 from pathlib import Path
 
@@ -286,6 +287,23 @@ class NuiCa(unittest.TestCase):
         index.write_text(re.sub(r"^V\t\d+Z", "V\t200101000000Z", index.read_text()))
         self.assertEqual([r[0] for r in self.rows()], ["expired"])
         self.ok("issue", self.ca, "user", "alice")  # an expired one does not block the name
+
+    def test_what_ended_lately_is_revoked_too(self):
+        # What was signed with it may still be queued.
+        self.init()
+        index = self.ca / "index.txt"
+        ends = [time.strftime("%y%m%d%H%M%SZ", time.gmtime(time.time() - days * 86400)) for days in (91, 1)]
+        for end in ends:
+            self.ok("issue", self.ca, "user", "alice")
+            index.write_text(re.sub(r"^V\t\d+Z(.*)$", rf"V\t{end}\1", index.read_text(), count=1, flags=re.M)
+                             .replace("V\t", "E\t"))
+        self.ok("issue", self.ca, "user", "bob")
+        self.assertIn("1 certificate(s) revoked", self.ok("revoke", self.ca, "user", "alice"))
+        self.assertEqual(sorted((r[0], r[2]) for r in self.rows()),
+                         [("expired", "alice"), ("revoked", "alice"), ("valid", "bob")])
+        crl = openssl("crl", "-in", self.ca / "crl.pem", "-noout", "-text").stdout
+        self.assertEqual(crl.count("Serial Number:"), 1)
+        self.refused(1, "no valid certificate left", "revoke", self.ca, "user", "alice")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@
 #include "proto/base/clock.h"
 #include "proto/job/element.h"
 #include "proto/job/handover.h"
+#include "proto/rpc/receipt.h"
 
 /* ---- events towards nui-meta */
 
@@ -171,7 +172,7 @@ static struct fake_part *part_new (struct fakesite *site, const Nui__Local__V1__
     return part;
 }
 
-/* What a site is given it can hold for, and what it is only asked about it cannot. */
+/* What a site is given it can hold for, and what it is only asked about it cannot; and it says when it was taken. */
 static void handed_over (const struct fakesite *site, const struct rpccall *call,
                          const Nui__Common__V1__Envelope *envelope, const char *component)
 {
@@ -182,6 +183,9 @@ static void handed_over (const struct fakesite *site, const struct rpccall *call
     assert_non_null (job);
     about.uuid = job->uuid;
     sha256 (envelope->body.data, envelope->body.len, about.hash);
+    time_us received = 0;
+    if (receipt_read (site->id, envelope, clock_now_us (), &received, &err))
+        fail_msg ("%s", err.text);
     if (handover_check (site->grid->secret, envelope->handover, &about, clock_now_us (), &err))
         fail_msg ("%s", err.text);
     nui__common__v1__job__free_unpacked (job, NULL);
