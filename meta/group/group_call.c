@@ -12,6 +12,7 @@
 #include "meta/job/metrics.h"
 #include "meta/job/seal.h"
 #include "meta/job/sites.h"
+#include "meta/job/soon.h"
 #include "proto/base/text.h"
 #include "proto/hash/sha256.h"
 #include "proto/rpc/pbcopy.h"
@@ -235,24 +236,20 @@ static struct group_call *call_new (struct gridjob *job, const struct coalloc_re
     return call;
 }
 
-static void no_site (evutil_socket_t fd, short what, void *arg)
+static void no_site (void *arg)
 {
     struct rpc_result result = {.status = RPC_UNAVAILABLE,
                                 .message = "the site is not configured any more"};
-    (void)fd;
-    (void)what;
     call_done (arg, &result);
 }
 
 /* Its key has ended since the QUERY, which waits for one: the part cannot be had now, and the site is not to blame. The
  * next QUERY says BankDown as well, until there is a key. */
-static void keyless (evutil_socket_t fd, short what, void *arg)
+static void keyless (void *arg)
 {
     struct group_call *call = arg;
     struct gridjob *job = call_job (call);
     struct coalloc_record *record = job ? call_record (job, call) : NULL;
-    (void)fd;
-    (void)what;
     if (record) {
         struct coalloc_event event = {.kind = COALLOC_EV_PREPARED,
                                       .transaction = call->transaction,
@@ -267,11 +264,9 @@ static void keyless (evutil_socket_t fd, short what, void *arg)
 
 /* An answer that needs no call; never from inside the step that asks for it. */
 static void answer_soon (struct gridjob *job, const struct coalloc_record *record,
-                         const struct coalloc_action *action, event_callback_fn answer)
+                         const struct coalloc_action *action, void (*answer) (void *arg))
 {
-    struct timeval now = {0, 0};
-    event_base_once (job->metad->base, -1, EV_TIMEOUT, answer, call_new (job, record, action),
-                     &now);
+    soon_call (job->metad->soon, answer, call_new (job, record, action));
 }
 
 static void part_send (struct gridjob *job, const struct coalloc_record *record,

@@ -127,6 +127,7 @@ struct metad {
     uint64_t renew_next;       /* … the job with which its next turn begins; 0: the first */
     bool renew_some;           /* … and whether any before it is still to be told */
     struct steps_run *steps;   /* steps.c */
+    struct soon *soon;         /* soon.h */
     struct arriving *arriving; /* arrive.c: arrays that are not whole yet */
     struct hooks *hooks;
     struct forget *forget;     /* svc/forget.c */

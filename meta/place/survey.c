@@ -10,6 +10,7 @@
 #include "meta/job/check.h"
 #include "meta/place/gridlicence.h"
 #include "meta/job/sites.h"
+#include "meta/job/soon.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"
 #include "proto/job/element.h"
@@ -350,10 +351,8 @@ static void query_done (void *arg, const struct rpc_result *result)
         survey_settle (survey);
 }
 
-static void nobody_to_ask (evutil_socket_t fd, short what, void *arg)
+static void nobody_to_ask (void *arg)
 {
-    (void)fd;
-    (void)what;
     survey_finish (arg);
 }
 
@@ -529,10 +528,8 @@ void survey_start_instead (struct metad *metad, const EnvelopeMessage *envelope,
     survey->wave = wave;
     if (replaces)
         memcpy (survey->replaces, replaces, sizeof survey->replaces);
-    if (!wave_ask (survey)) {
-        struct timeval now = {0, 0};
-        event_base_once (metad->base, -1, EV_TIMEOUT, nobody_to_ask, survey, &now);
-    }
+    if (!wave_ask (survey))
+        soon_call (metad->soon, nobody_to_ask, survey);
 }
 
 /* ---- what the answers mean */

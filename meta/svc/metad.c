@@ -26,6 +26,7 @@
 #include "meta/job/seal.h"
 #include "meta/single/single.h"
 #include "meta/job/sites.h"
+#include "meta/job/soon.h"
 #include "meta/place/waits.h"
 
 enum { SUBMIT_BYTES_MAX = 2 << 20, PUT_BYTES_MAX = 2 << 20, REPORT_BYTES_MAX = 4 << 20 };
@@ -172,6 +173,7 @@ struct metad *metad_create (const struct metad_env *env, struct metad_config *co
     metad->log = env->log;
     metad->id = env->id;
     metad->config = config;
+    metad->soon = soon_create (env->base);
     metad->started_mono = clock_monotonic_us ();
     metad->gate = (struct sendgate){gate_shut, gate_open, metad};
     metad->failed = env->failed;
@@ -248,6 +250,8 @@ void metad_destroy (struct metad *metad)
     peers_disconnect (metad);
     link_destroy (metad->bank);
     metad->bank = NULL;
+    soon_end (metad->soon); /* as those calls do */
+    metad->soon = NULL;
     sites_destroy (metad);
     jobs_destroy (metad);
     parts_tell (metad, close, metad);
