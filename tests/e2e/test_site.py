@@ -81,8 +81,8 @@ class Numbers(Shared):
         self.assertEqual(len(site.logged("directory_set_aside", first)), 1)
 
     def test_an_older_copy(self):
-        """A backup from before two jobs came: their numbers are not given again. One that ran when the backup was made,
-        and whose directory was another's by now, has not 'completed'."""
+        """A backup from before a job came: its number is not given again, and its output stays its owner's. What waited
+        when the backup was made waits again."""
         site = self.site("older")
         self.config(site)
         site.start()
