@@ -125,7 +125,6 @@ const struct conf_param policy_known_params[] = {
     TOLD ("NODEPURGETIME", "a node is forgotten when the configuration or the resource manager no longer has it"),
     TOLD ("BANKTYPE", for_banktype), TOLD ("BANKSERVER", for_banktype), TOLD ("BANKPORT", for_banktype),
     TOLD ("BANKTIMEOUT", for_banktype), TOLD ("BANKCHARGEPOLICY", for_banktype),
-    TOLD ("BANKDEFERJOBONFAILURE", for_banktype),
     TOLD ("BANKNAME", for_banktype), TOLD ("BANKCHARGEMODE", for_banktype), TOLD ("ALLOCATIONPOLICY", for_banktype),
     TOLD ("FEATURENODETYPEHEADER", for_featurenodetypeheader),
     TOLD ("FEATUREPROCSPEEDHEADER", for_featurenodetypeheader),

@@ -33,6 +33,11 @@ int settings_am_bank_fallback (void *target, const struct conf_value *value, str
     return 0;
 }
 
+int settings_am_bank_defer (void *target, const struct conf_value *value, struct err *err)
+{
+    return bool_parse (value->text, &((struct settings *)target)->am.defer, err);
+}
+
 static int set_fallback (void *target, const struct conf_value *value, struct err *err)
 {
     struct settings_am *am = target;

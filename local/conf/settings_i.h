@@ -12,6 +12,8 @@ extern const struct conf_param settings_am_attrs[];
 void settings_am_init (struct settings_am *am);
 /* BANKFALLBACKACCOUNT, of a struct settings. */
 int settings_am_bank_fallback (void *target, const struct conf_value *value, struct err *err);
+/* BANKDEFERJOBONFAILURE, likewise; of it and AMCFG the later line counts. */
+int settings_am_bank_defer (void *target, const struct conf_value *value, struct err *err);
 
 /* settings_grid.c: GRIDCFG's. */
 extern const struct conf_param settings_grid_attrs[];

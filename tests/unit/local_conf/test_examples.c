@@ -365,6 +365,8 @@ static void sloppy (void)
                                           is (o->s->admin[0].who[1], "pete"));
     EXAMPLE ("ADMIN2 root@radon.example.org pete",
              o->s->admin[1].count == 2 && is (o->s->admin[1].who[0], "root"));
+    EXAMPLE ("BANKDEFERJOBONFAILURE TRUE",
+             o->s->am.defer && settings_am_away (&o->s->am) == AM_DEFER);
     EXAMPLE ("BANKFALLBACKACCOUNT standby", is (o->s->am.fallback, "standby"));
     EXAMPLE ("AMCFG[b] FALLBACKACCOUNT=idle\nBANKFALLBACKACCOUNT standby",
              is (o->s->am.fallback, "idle"));
