@@ -662,7 +662,7 @@ static int export_messages (struct cli_context *ctx, const struct cli_said *said
 }
 
 /* Whether the words make sense; -1, or the code after a sentence. */
-static int export_refuse (const struct cli_said *said, bool *rows)
+static int export_refuse (struct cli_context *ctx, const struct cli_said *said, bool *rows)
 {
     const char *format = said_text (said, "format");
     struct export e = {0};
@@ -672,6 +672,8 @@ static int export_refuse (const struct cli_said *said, bool *rows)
         known |= strcmp (formats[i].name, format) == 0;
     if (!known && !*rows)
         return cli_usage ("usage", "--format takes apel, apel-summary, xdmod, access, csv or json");
+    if (cli_format (ctx) != CLI_TABLE)
+        return cli_usage ("usage", "--format says the form, without --json or --csv");
     if (strcmp (format, "apel-summary") == 0) {
         struct cli_period period;
         said_period (said, &period);
@@ -693,7 +695,7 @@ int usage_export (struct cli_context *ctx, const struct cli_said *said)
     struct pages pages = {0};
     struct err err = {0};
     bool rows;
-    int rc = export_refuse (said, &rows);
+    int rc = export_refuse (ctx, said, &rows);
     if (rc >= 0)
         return rc;
     Nui__Bank__V1__UsageRecordsRequest *request =

@@ -290,6 +290,7 @@ static void apel (void **state)
     says (w, "nsf", "usage --format csv --benchmark hepspec=2", 2, "for --format apel");
     says (w, "nsf", "usage --format gold", 2, "apel, apel-summary, xdmod, access, csv or json");
     says (w, "nsf", "usage --format csv -o /tmp", 2, "for messages");
+    says (w, "nsf", "usage --format apel --json", 2, "without --json or --csv");
 }
 
 /* Written twice it is the same file, where and as the sender looks for it. */
