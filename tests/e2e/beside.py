@@ -2,11 +2,13 @@
 
 A round of bob's work is a connection of his own to the metascheduler and to a site, a call on each, and a job at the site
 from its submission to its end. Its median while the attack goes on is compared with the median before it, in the same
-run: the attack may make three of it, and add 100 ms, at most (its own programs take of the processors, which are few). Where another load of the machine falls on one half only both are measured anew:
-what an attack costs it costs each time. Nothing of bob's is lost: every job of his ended well, said what it had to say, and is
-charged once.
+run: it may be three times that and 100 ms, since the attack's own programs take of the processors, which other tests fill as
+well. On a machine with nothing else to do NUI_QUIET=1 asks for what is promised: 100 ms more at most. Where another load of the
+machine falls on one half only both are measured anew: what an attack costs it costs each time. Nothing of bob's is lost: every
+job of his ended well, said what it had to say, and is charged once.
 """
 import inspect
+import os
 import statistics
 import threading
 import time
@@ -17,7 +19,8 @@ from fixture import Forge, GridCase, layout, wait_for
 
 ROUNDS = 9
 TRIES = 5
-DELAY_MAX_S, SLOWER_MAX = 0.1, 3
+DELAY_MAX_S = 0.1
+SLOWER_MAX = 1 if os.environ.get("NUI_QUIET") else 3
 ADMIN = "nui.local.v1.Admin"
 
 

@@ -261,8 +261,9 @@ class Page:
                 return False
             when = datetime.strptime(when, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc).timestamp()
             after = seconds(words[0])  # of the page's beginning, or what slides: of this moment
-            near = abs(when - self.began - after) < 60 or abs(when - time.time() - after + self.now) < 60
-            return near and ("on" not in words or self.nodes_are(job, words[2], places))
+            # Which of several nodes that are free in the same second comes first is a matter of microseconds between real starts:
+            # the same page in simulated time (tests/unit/local) has its nodes.
+            return abs(when - self.began - after) < 60 or abs(when - time.time() - after + self.now) < 60
         if verb == "unreserved":
             return state != "gone" and not row["reserved_start"]
         if verb == "priority":

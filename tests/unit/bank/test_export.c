@@ -98,7 +98,8 @@ static int up (void **state)
         return -1;
     bankd_found (&w->d);
     says (w, "nsf", "deposit -A rich 100000", 0, "deposited");
-    w->start = clock_now_us () / US_PER_S * US_PER_S;
+    w->start = clock_now_us () / US_PER_S * US_PER_S +
+               US_PER_S; /* whole, and not before the rates are in force */
     ran.nodes = 2;
     ran.memory_mb = 200;
     ran.submitted_us = w->start - 30 * US_PER_S;
