@@ -20,15 +20,6 @@ static Job *job_of (const Envelope *envelope, struct err *err)
     return jobcheck_unpack (&envelope->body, err);
 }
 
-static void packed_into (const Envelope *sealed, ProtobufCBinaryData *out)
-{
-    out->len = nui__common__v1__envelope__get_packed_size (sealed);
-    out->data = malloc (out->len);
-    if (!out->data)
-        abort ();
-    nui__common__v1__envelope__pack (sealed, out->data);
-}
-
 int delegation_make (struct tlsid *signer, const Envelope *envelope, const char *delegate,
                      time_us now, duration_us length, ProtobufCBinaryData *out, struct err *err)
 {
@@ -61,7 +52,7 @@ int delegation_make (struct tlsid *signer, const Envelope *envelope, const char 
     rc = envelope_sign_for (signer, DELEGATION_DOMAIN, body, len, &sealed, err);
     if (rc != 0)
         goto out;
-    packed_into (sealed, out);
+    envelope_pack (sealed, out);
 out:
     envelope_free (sealed);
     free (body);
@@ -94,7 +85,7 @@ int delegation_receive (struct tlsid *receiver, ProtobufCBinaryData *delegation,
     rc = receipt_make (receiver, sealed, now, &sealed->receipt, err);
     if (rc == 0) {
         free (delegation->data);
-        packed_into (sealed, delegation);
+        envelope_pack (sealed, delegation);
     }
     envelope_free (sealed);
     return rc;

@@ -96,6 +96,15 @@ void envelope_free (Nui__Common__V1__Envelope *envelope)
         nui__common__v1__envelope__free_unpacked (envelope, NULL);
 }
 
+void envelope_pack (const Nui__Common__V1__Envelope *envelope, ProtobufCBinaryData *out)
+{
+    out->len = nui__common__v1__envelope__get_packed_size (envelope);
+    out->data = malloc (out->len);
+    if (!out->data)
+        abort ();
+    nui__common__v1__envelope__pack (envelope, out->data);
+}
+
 static X509 *cert_of (const ProtobufCBinaryData *der)
 {
     const unsigned char *p = der->data;

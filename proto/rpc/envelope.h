@@ -20,6 +20,8 @@ int envelope_sign (struct tlsid *signer, const void *body, size_t body_len,
 int envelope_sign_for (struct tlsid *signer, const char *domain, const void *body, size_t body_len,
                        Nui__Common__V1__Envelope **out, struct err *err);
 void envelope_free (Nui__Common__V1__Envelope *envelope);
+/* Its bytes, malloc'ed: what is signed may travel in another message. */
+void envelope_pack (const Nui__Common__V1__Envelope *envelope, ProtobufCBinaryData *out);
 
 /* Checks chain (against the store and CRL, at moment `at`), signature and the signer's identity. A certificate of the
  * signer that has ended stands in with a receipt (receipt.h) of a moment at which it was good.

@@ -60,11 +60,7 @@ int gatedeleg_make (struct tlsid *signer, const GateDelegation *what, time_us no
     free (body);
     if (rc < 0)
         return rc;
-    out->len = nui__common__v1__envelope__get_packed_size (sealed);
-    out->data = malloc (out->len);
-    if (!out->data)
-        abort ();
-    nui__common__v1__envelope__pack (sealed, out->data);
+    envelope_pack (sealed, out);
     envelope_free (sealed);
     return out->len <= GATEDELEG_BYTES_MAX
                ? 0

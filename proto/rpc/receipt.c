@@ -2,7 +2,6 @@
  * a signer's certificate has ended. Nothing that the envelope says of moments is looked at here. */
 #include "proto/rpc/receipt.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "proto/hash/sha256.h"
@@ -38,11 +37,7 @@ int receipt_make (struct tlsid *signer, const Envelope *envelope, time_us now,
     int rc = envelope_sign_for (signer, RECEIPT_DOMAIN, body, len, &sealed, err);
     if (rc < 0)
         return rc;
-    out->len = nui__common__v1__envelope__get_packed_size (sealed);
-    out->data = malloc (out->len);
-    if (!out->data)
-        abort ();
-    nui__common__v1__envelope__pack (sealed, out->data);
+    envelope_pack (sealed, out);
     envelope_free (sealed);
     return 0;
 }
